@@ -1,0 +1,51 @@
+"""API keys: who may do what, where."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+
+import msgspec
+
+
+class Role(StrEnum):
+    """What a key allows; each role includes the ones before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, wanted: Role) -> bool:
+        """Whether a key of this role may do what `wanted` names."""
+        return _RANK[self] >= _RANK[wanted]
+
+
+_RANK = {Role.READ: 0, Role.WRITE: 1, Role.ADMIN: 2}
+
+
+class ApiKey(msgspec.Struct, frozen=True):
+    """A stored key: its secret only as a SHA-256 (the secret has 256 random bits, so no salt or stretching is needed).
+
+    Empty `namespaces` and `tenants` mean all of them.
+    """
+
+    key_id: str
+    hash: str
+    role: Role
+    namespaces: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    created_at: int = 0
+    note: str = ""
+
+    def allows(self, role: Role, namespace: str | None) -> bool:
+        """Whether the key may act in that role, on that namespace (None: on the whole service)."""
+        if not self.role.includes(role):
+            return False
+        if not self.namespaces and not self.tenants:
+            return True
+        return namespace is not None and namespace in self.namespaces
+
+
+def hash_key(secret: str) -> str:
+    """The hexadecimal SHA-256 under which a key is stored and looked up."""
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,135 @@
+"""The callback answer protocol: from what came back (or didn't) to a verdict. `docs/reference/callbacks.md` is its prose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from tocsin.model.instants import US_PER_SECOND, parse_instant
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the receiver sent: its status, its body (bounded; `truncated` when it was longer), its Retry-After."""
+
+    status: int
+    body: bytes = b""
+    retry_after: str | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoResponse:
+    """No usable answer: `code` is a stable word such as TIMEOUT, CONNECTION_FAILED, EGRESS_REFUSED or BAD_RESPONSE.
+
+    `final` marks what no repetition can mend (a target that policy forbids).
+    """
+
+    code: str
+    detail: str = ""
+    final: bool = False
+
+
+Outcome = Response | NoResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The receiver took it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reschedule:
+    """The receiver wants to be called again at `execute_at`, with `payload` if that is not None."""
+
+    execute_at: int
+    payload: msgspec.Raw | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt failed; `final` forbids a retry, `not_before_us` (Retry-After) delays one."""
+
+    error: str
+    final: bool = False
+    not_before_us: int | None = None
+
+
+Verdict = Done | Reschedule | Failed
+
+
+class _Body(msgspec.Struct, rename="camel", forbid_unknown_fields=False):
+    ok: bool | msgspec.UnsetType = msgspec.UNSET
+    next_execute_at: str | msgspec.UnsetType | None = msgspec.UNSET
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decoder = msgspec.json.Decoder(_Body)
+_DONE = Done()
+_RETRIED_4XX = frozenset({408, 425, 429})
+
+
+def judge(outcome: Outcome, *, now_us: int, retry_after_us_max: int, instant_us_max: int, payload_bytes_max: int) -> Verdict:
+    """The verdict on one attempt.
+
+    `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a
+    reschedule beyond it, or with a payload over `payload_bytes_max`, counts as an invalid response (and is retried).
+    """
+    if isinstance(outcome, NoResponse):
+        text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
+        return Failed(text, final=outcome.final)
+    status = outcome.status
+    if 200 <= status < 300:
+        if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}'):
+            return _DONE
+        return _judge_body(outcome, instant_us_max, payload_bytes_max)
+    error = f"HTTP_{status}"
+    if 400 <= status < 500 and status not in _RETRIED_4XX:
+        return Failed(error, final=True)
+    return Failed(error, not_before_us=_retry_after(outcome.retry_after, now_us, retry_after_us_max))
+
+
+def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int) -> Verdict:
+    if outcome.truncated:
+        return Failed("INVALID_CALLBACK_RESPONSE: the answer is longer than the limit")
+    if not outcome.body.strip():
+        return _DONE
+    try:
+        body = _decoder.decode(outcome.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Failed(f"INVALID_CALLBACK_RESPONSE: {error}")
+    wanted = body.next_execute_at
+    if isinstance(wanted, str):
+        try:
+            execute_at = parse_instant(wanted)
+        except ValueError as error:
+            return Failed(f"INVALID_CALLBACK_RESPONSE: nextExecuteAt {error}")
+        if execute_at > instant_us_max or execute_at < 0:
+            return Failed("INVALID_CALLBACK_RESPONSE: nextExecuteAt is out of range")
+        payload = None if isinstance(body.payload, msgspec.UnsetType) else body.payload
+        if payload is not None and len(bytes(payload)) > payload_bytes_max:
+            return Failed("INVALID_CALLBACK_RESPONSE: payload is longer than the limit")
+        return Reschedule(execute_at, payload)
+    if body.ok is True:
+        return _DONE
+    if body.ok is False:
+        return Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
+    return Failed("INVALID_CALLBACK_RESPONSE: the answer has neither ok nor nextExecuteAt")
+
+
+def _retry_after(text: str | None, now_us: int, retry_after_us_max: int) -> int | None:
+    """The instant that a Retry-After header names (RFC 9110 section 10.2.3); None when absent or unreadable."""
+    if text is None:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        delay_us = int(text[:12]) * US_PER_SECOND
+    else:
+        try:
+            moment = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        delay_us = int(moment.timestamp()) * US_PER_SECOND - now_us
+    return now_us + max(0, min(delay_us, retry_after_us_max))

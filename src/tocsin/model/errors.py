@@ -1,0 +1,139 @@
+"""The errors of the domain: one base, one class per kind of failure.
+
+Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.api.errors` is the only
+place that turns any of them into an HTTP status.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class TocsinError(Exception):
+    """Base of every error that Tocsin raises on purpose."""
+
+    code = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One bad field: `path` is dotted, as in `timers[3].executeAt`; `reason` says what is wrong and what would be right."""
+
+    path: str
+    reason: str
+
+
+class InvalidInput(TocsinError):
+    """What the caller sent can't be accepted. Nothing was written."""
+
+    code = "INVALID_INPUT"
+
+    def __init__(self, *errors: FieldError) -> None:
+        self.errors = errors
+        super().__init__("; ".join(f"{e.path}: {e.reason}" if e.path else e.reason for e in errors))
+
+
+class NotFound(TocsinError):
+    """The named thing does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class TimerNotFound(NotFound):
+    """No pending or retained finished timer has this namespace and id."""
+
+    code = "TIMER_NOT_FOUND"
+
+
+class NamespaceNotFound(NotFound):
+    """No such namespace."""
+
+    code = "NAMESPACE_NOT_FOUND"
+
+
+class Conflict(TocsinError):
+    """The request contradicts the present state."""
+
+    code = "CONFLICT"
+
+
+class TimerNotPending(Conflict):
+    """The timer has finished: it can't be updated or deleted any more. Creating it again is possible."""
+
+    code = "TIMER_NOT_PENDING"
+
+
+class NamespaceExists(Conflict):
+    """A namespace of that name exists."""
+
+    code = "NAMESPACE_EXISTS"
+
+
+class Unavailable(TocsinError):
+    """Nothing was decided, or the outcome isn't known; the same request may be sent again after `retry_after_s`."""
+
+    code = "SHARD_UNAVAILABLE"
+
+    def __init__(self, message: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ShardUnavailable(Unavailable):
+    """This node does not (or no longer) own the shard, or a commit's outcome is unknown."""
+
+
+class Overloaded(Unavailable):
+    """A named limit on waiting work is reached; nothing was accepted."""
+
+    code = "OVERLOADED"
+
+
+class RequestExpired(Unavailable):
+    """The request's time budget ran out before its write was put into a batch; nothing was written."""
+
+    code = "REQUEST_EXPIRED"
+
+
+class StoreError(TocsinError):
+    """Base of what a store adapter raises."""
+
+    code = "STORE_FAILURE"
+
+
+class DefiniteFailure(StoreError):
+    """The transaction certainly had no effect. The same call may be made again, or cut smaller."""
+
+
+class OutcomeUnknown(StoreError):
+    """Whether the write took effect, or still will, can't be known (time-out, broken connection during a commit)."""
+
+
+class StoreUnavailable(DefiniteFailure):
+    """The store can't be reached or refuses everything (full disk, read-only); nothing was written."""
+
+
+class StoreCorrupted(StoreError):
+    """The store's file or schema can't be used. The operator has to act."""
+
+
+class StoreLocked(StoreError):
+    """Another process holds this data folder."""
+
+
+class SchemaTooNew(StoreError):
+    """The schema was written by a newer Tocsin than this one."""
+
+
+class RecordUndecodable(TocsinError):
+    """A stored timer record can't be read; the row is parked as it is, never dropped."""
+
+
+class RecordTooNew(RecordUndecodable):
+    """A stored record has a format of a newer Tocsin; this node must leave the shard to a newer one."""
+
+
+class ConfigError(TocsinError):
+    """Settings are wrong or contradict one another."""
+
+    code = "INVALID_CONFIG"

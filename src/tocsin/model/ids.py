@@ -1,0 +1,44 @@
+"""Identity and placement: which UUID a timer has, and which shard it lives in.
+
+Test vectors for implementers in other languages stand in `tests/unit/placement_vectors.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+
+#: The UUIDv5 name space of all timers. Fixed for ever: every stored key depends on it.
+TOCSIN_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "timers.tocsin.dev")
+
+_PREFIX = hashlib.sha1(TOCSIN_NAMESPACE.bytes, usedforsecurity=False)
+
+
+def timer_uuid(namespace: str, timer_id: str) -> bytes:
+    """The 16 bytes of uuid5(TOCSIN_NAMESPACE, namespace + NUL + id), RFC 9562 section 5.5."""
+    state = _PREFIX.copy()
+    state.update(f"{namespace}\0{timer_id}".encode())
+    digest = bytearray(state.digest()[:16])
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    return bytes(digest)
+
+
+def namespace_hash(namespace: str) -> int:
+    """The first four bytes of SHA-1, big-endian: where on the ring of shards the namespace's arc begins."""
+    return int.from_bytes(hashlib.sha1(namespace.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+def shard_of(arc_start: int, uuid_bytes: bytes, num_shards: int, total_shards: int) -> int:
+    """The shard of a timer; `arc_start` is the `namespace_hash` of its namespace."""
+    return (arc_start + int.from_bytes(uuid_bytes[:4], "big") % num_shards) % total_shards
+
+
+def shards_of_namespace(arc_start: int, num_shards: int, total_shards: int) -> list[int]:
+    """Every shard in which the namespace can have timers, each once, in ring order."""
+    return [(arc_start + i) % total_shards for i in range(min(num_shards, total_shards))]
+
+
+def uuid_text(uuid_bytes: bytes) -> str:
+    """The canonical 36-character form."""
+    return str(uuid.UUID(bytes=uuid_bytes))

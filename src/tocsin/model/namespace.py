@@ -1,0 +1,48 @@
+"""Namespaces: the scope in which timer ids are unique, and its settings."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+import msgspec
+
+from tocsin.model.instants import US_PER_DAY
+
+NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
+DEFAULT_NAMESPACE = "default"
+
+
+class HistoryMode(StrEnum):
+    """Which finished timers stay visible until retention removes them."""
+
+    ALL = "all"
+    FAILURES = "failures"
+    NONE = "none"
+
+
+class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
+    """A namespace. `num_shards` never changes once given. `secret` signs callbacks (Standard Webhooks, `whsec_…`)."""
+
+    name: str
+    num_shards: int
+    created_at: int
+    updated_at: int
+    history: HistoryMode = HistoryMode.ALL
+    retention_us: int = 3 * US_PER_DAY
+    secret: str | None = None
+    paused: bool = False
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Namespace)
+
+
+def encode_namespace(namespace: Namespace) -> bytes:
+    """The stored form: JSON text."""
+    return _encoder.encode(namespace)
+
+
+def decode_namespace(record: bytes) -> Namespace:
+    """Reads what `encode_namespace` wrote; msgspec.DecodeError otherwise."""
+    return _decoder.decode(record)

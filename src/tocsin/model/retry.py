@@ -1,0 +1,62 @@
+"""When a failed attempt is tried again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.model.instants import US_PER_SECOND
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How often and how long an unsuccessful callback is repeated.
+
+    `max_attempts` counts all attempts, the first included. `max_duration_us` is measured from the firing's first
+    attempt: no attempt begins later than that. The delay before attempt n+1 is
+    `initial_interval_us * backoff_multiplier ** (n - 1)`, at most `max_interval_us`, less up to a tenth of random
+    jitter, so that timers which failed together do not come back together.
+    """
+
+    max_attempts: int = 5
+    max_duration_us: int | None = None
+    initial_interval_us: int = US_PER_SECOND
+    backoff_multiplier: float = 2.0
+    max_interval_us: int = 300 * US_PER_SECOND
+
+    def delay_us(self, attempts_made: int, jitter: float) -> int:
+        """Microseconds to wait after `attempts_made` (≥ 1) attempts; `jitter` is uniform in [0, 1)."""
+        exponent = attempts_made - 1
+        if self.backoff_multiplier > 1.0 and exponent > 0:
+            # Beyond 64 doublings everything has met max_interval; the bound keeps the power from overflowing.
+            factor = self.backoff_multiplier ** min(exponent, 64)
+            full = min(float(self.max_interval_us), self.initial_interval_us * factor)
+        else:
+            full = float(min(self.max_interval_us, self.initial_interval_us))
+        return int(full * (1.0 - 0.1 * jitter))
+
+
+#: What a timer without a policy of its own gets: one attempt.
+SINGLE_ATTEMPT = RetryPolicy(max_attempts=1)
+
+
+def next_attempt_at(
+    policy: RetryPolicy,
+    *,
+    attempts_made: int,
+    first_attempt_at: int,
+    now_us: int,
+    jitter: float,
+    not_before_us: int | None = None,
+) -> int | None:
+    """The instant of the next attempt, or None when the policy is exhausted.
+
+    `not_before_us` is the receiver's Retry-After: it may only delay. An attempt that would begin later than
+    `max_duration_us` after the first is not made at all.
+    """
+    if attempts_made >= policy.max_attempts:
+        return None
+    instant = now_us + policy.delay_us(attempts_made, jitter)
+    if not_before_us is not None:
+        instant = max(instant, not_before_us)
+    if policy.max_duration_us is not None and instant > first_attempt_at + policy.max_duration_us:
+        return None
+    return instant

@@ -1,0 +1,106 @@
+"""The timer and its stored record."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from tocsin.model.errors import RecordTooNew, RecordUndecodable
+from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy
+
+#: Version of the record format. A node that meets a greater one leaves the shard to a newer node.
+RECORD_VERSION = 1
+
+
+#: The payload of a timer that was created without one.
+NULL_PAYLOAD = msgspec.Raw(b"null")
+
+
+class Status(StrEnum):
+    """Where a timer stands. Only `pending` timers can still ring, be updated or be deleted."""
+
+    PENDING = "pending"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One call of the webhook: when it began, how long it took, what came back (`status` 0: no answer at all)."""
+
+    at: int
+    duration_us: int
+    status: int = 0
+    error: str | None = None
+
+
+class Timer(msgspec.Struct, gc=False, omit_defaults=True):
+    """A timer as its owner shard knows it; all instants and durations are microseconds.
+
+    `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
+    `first_attempt_at` count within one firing, which begins at creation, at an update of the instant and at a
+    reschedule by the receiver; `firing` names it and is the same in every attempt's `webhook-id`.
+    `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings.
+    """
+
+    namespace: str
+    id: str
+    execute_at: int
+    url: str
+    created_at: int
+    updated_at: int
+    payload: msgspec.Raw = NULL_PAYLOAD
+    method: str = "POST"
+    headers: dict[str, str] | None = None
+    retry: RetryPolicy | None = None
+    timeout_us: int = 10_000_000
+    tags: tuple[str, ...] = ()
+    traceparent: str | None = None
+    firing: str = ""
+    attempts: int = 0
+    first_attempt_at: int | None = None
+    last_error: str | None = None
+    attempt_log: tuple[Attempt, ...] = ()
+    status: Status = Status.PENDING
+    executed_at: int | None = None
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The retry policy in force: the timer's own, or a single attempt."""
+        return self.retry or SINGLE_ATTEMPT
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    v: int
+
+
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Timer)
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_VERSION_PREFIX = b'{"v":%d,' % RECORD_VERSION
+
+
+def encode_record(timer: Timer) -> bytes:
+    """The stored form: JSON text that a person can read in any database, its format version first."""
+    return _VERSION_PREFIX + _encoder.encode(timer)[1:]
+
+
+def decode_record(record: bytes) -> Timer:
+    """The timer of a stored record.
+
+    Raises RecordTooNew for a format of a later version, RecordUndecodable for anything else that can't be read.
+    """
+    if not record.startswith(_VERSION_PREFIX):
+        try:
+            version = _envelope_decoder.decode(record).v
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise RecordUndecodable(str(error)) from error
+        if version > RECORD_VERSION:
+            raise RecordTooNew(f"record format {version}, this node reads up to {RECORD_VERSION}")
+    try:
+        return _decoder.decode(record)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RecordUndecodable(str(error)) from error

@@ -1,0 +1,51 @@
+"""The callback port: ring a timer's receiver, report what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from tocsin.model.answer import Outcome
+
+
+class Ring(NamedTuple):
+    """One attempt to be made. `message_id` is the same for all attempts of one firing."""
+
+    namespace: str
+    timer_id: str
+    execute_at: int
+    fired_at: int
+    attempt: int
+    payload: msgspec.Raw
+    message_id: str
+    url: str
+    method: str
+    headers: dict[str, str] | None
+    timeout_us: int
+    secret: str | None
+    traceparent: str | None
+
+
+class Exchange(NamedTuple):
+    """What became of an attempt. `sent_at` is the wall clock when the request's first byte went out (None: it never did);
+    `duration_us` is from the call of `ring` to the end of the answer."""
+
+    outcome: Outcome
+    sent_at: int | None
+    duration_us: int
+
+
+class Caller(Protocol):
+    """Makes HTTP calls without a task per call: `ring` returns at once and reports through `done`."""
+
+    def destination(self, url: str) -> str:
+        """What concurrency is limited by: scheme, host and port of the URL."""
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        """Starts the attempt. `done` is called exactly once, later than this returns, on the event loop, whatever
+        happens, within the timeout (which covers everything from resolving the name to the answer's last byte)."""
+
+    async def close(self) -> None:
+        """Ends idle connections, and attempts under way as NoResponse("SHUTDOWN")."""

@@ -1,0 +1,196 @@
+"""Typed engine events. Logs, metrics and traces subscribe to them; `docs/reference/events.md` is their table.
+
+Events about single timers are emitted on the hot path: observers must be quick and must not raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class TimersCreated(NamedTuple):
+    """Creates became durable."""
+
+    shard_id: int
+    namespace: str
+    count: int
+
+
+class TimersChanged(NamedTuple):
+    """Updates or deletes became durable; `kind` is `updated` or `deleted`."""
+
+    shard_id: int
+    namespace: str
+    kind: str
+    count: int
+
+
+class AttemptFinished(NamedTuple):
+    """A webhook was called. `outcome`: done, rescheduled, retried, failed or superseded (its answer decides nothing, the
+    timer was changed meanwhile). `lag_us`: from the key's instant to the request's first byte; None if none was sent."""
+
+    shard_id: int
+    namespace: str
+    timer_id: str
+    attempt: int
+    outcome: str
+    error: str | None
+    lag_us: int | None
+    duration_us: int
+    destination: str
+
+
+class BatchCommitted(NamedTuple):
+    """One transaction became durable, for `shards` shards."""
+
+    lane: int
+    shards: int
+    upserts: int
+    deletes: int
+    history: int
+    duration_us: int
+
+
+class BatchFailed(NamedTuple):
+    """One transaction did not, or nobody knows; `kind` is definite, unavailable or unknown."""
+
+    lane: int
+    shards: int
+    kind: str
+    error: str
+
+
+class PageLoaded(NamedTuple):
+    """The window was extended."""
+
+    shard_id: int
+    rows: int
+    duration_us: int
+
+
+class LoadFailed(NamedTuple):
+    """A page could not be read; it will be tried again."""
+
+    shard_id: int
+    error: str
+
+
+class ShardClaimed(NamedTuple):
+    """This node owns the shard from now on."""
+
+    shard_id: int
+    version: int
+
+
+class ShardLost(NamedTuple):
+    """This node no longer owns the shard; `reason` is fenced, unknown_outcome, newer_format, bad_rows or stopped."""
+
+    shard_id: int
+    version: int
+    reason: str
+
+
+class ShardReleased(NamedTuple):
+    """This node gave the shard up in order."""
+
+    shard_id: int
+    version: int
+
+
+class ClaimFailed(NamedTuple):
+    """A claim was lost to another node or failed."""
+
+    shard_id: int
+    error: str
+
+
+class RowParked(NamedTuple):
+    """A timer was set aside; `reason` is `bad_record: …`, `namespace:…` or `destination:…`."""
+
+    shard_id: int
+    uuid: bytes
+    reason: str
+
+
+class RowsResumed(NamedTuple):
+    """Parked timers came back."""
+
+    shard_id: int
+    count: int
+
+
+class WriteRefused(NamedTuple):
+    """One timer's write fails by itself and was taken out of its batch."""
+
+    shard_id: int
+    uuid: bytes
+    error: str
+
+
+class DispatchPaused(NamedTuple):
+    """Nothing rings for now; `reason` is lease, clock_jump or clock_skew."""
+
+    reason: str
+    detail: str
+
+
+class DispatchResumed(NamedTuple):
+    """It rings again."""
+
+    reason: str
+
+
+class HeartbeatFailed(NamedTuple):
+    """The store did not take the heartbeat."""
+
+    error: str
+
+
+class ClockOffset(NamedTuple):
+    """The node's clock minus the store's, as measured at a heartbeat, microseconds."""
+
+    offset_us: int
+
+
+class HistoryPurged(NamedTuple):
+    """Retention removed finished timers."""
+
+    count: int
+
+
+Event = (
+    TimersCreated
+    | TimersChanged
+    | AttemptFinished
+    | BatchCommitted
+    | BatchFailed
+    | PageLoaded
+    | LoadFailed
+    | ShardClaimed
+    | ShardLost
+    | ShardReleased
+    | ClaimFailed
+    | RowParked
+    | RowsResumed
+    | WriteRefused
+    | DispatchPaused
+    | DispatchResumed
+    | HeartbeatFailed
+    | ClockOffset
+    | HistoryPurged
+)
+
+Observer = Callable[[Event], None]
+
+
+def fan_out(observers: list[Observer]) -> Observer:
+    """One observer that tells all of them."""
+    if len(observers) == 1:
+        return observers[0]
+
+    def tell(event: Event) -> None:
+        for observer in observers:
+            observer(event)
+
+    return tell

@@ -1,0 +1,263 @@
+"""The store port: fenced batches, loads that say how far they are complete, and nothing that needs a join or a scan.
+
+`tocsin.stores.memory` is the specification in code; `tocsin.testing.store_conformance` is it in tests. Every method may
+raise `DefiniteFailure` (certainly no effect), `StoreUnavailable` (the same, for everything one might send) or
+`OutcomeUnknown` (writes only: it may or may not have taken effect, or still may later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from tocsin.model.access import ApiKey
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Status
+
+#: (execute_at in signed 64-bit microseconds, 16 unsigned bytes of uuid): the order in which a shard fires.
+Key = tuple[int, bytes]
+
+#: Sorts before every key, and after every key.
+KEY_MIN: Key = (-(2**63), b"")
+KEY_MAX: Key = (2**63 - 1, b"\xff" * 16)
+
+GENERATION_BYTES = 32
+
+
+def generation(version: int, incarnation: bytes, sequence: int) -> bytes:
+    """(version, incarnation, sequence) as 32 bytes that sort in that order."""
+    return version.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
+
+
+class StoredRow(NamedTuple):
+    """A live timer as a store keeps it: at most one row per (shard, uuid).
+
+    `execute_at` is the instant of the next attempt. `parked` is None for a row that `load` returns, and the reason why
+    it is set aside for one that only `load_parked` returns. `record` is opaque to the store; the other fields repeat
+    parts of it for keys and filters.
+    """
+
+    execute_at: int
+    uuid: bytes
+    generation: bytes
+    namespace: str
+    timer_id: str
+    tags: tuple[str, ...]
+    record: bytes
+    parked: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The row's place in its shard's order."""
+        return (self.execute_at, self.uuid)
+
+
+class HistoryRow(NamedTuple):
+    """A finished timer; identified by (uuid, generation), so that writing it twice leaves one.
+
+    `execute_at` is the key's instant when it finished. `expires_at` is when retention ends.
+    """
+
+    execute_at: int
+    uuid: bytes
+    generation: bytes
+    namespace: str
+    timer_id: str
+    tags: tuple[str, ...]
+    record: bytes
+    status: Status
+    finished_at: int
+    expires_at: int
+
+
+@dataclass(slots=True)
+class ShardBatch:
+    """One shard's part of a commit: all of it or nothing, if the fence holds.
+
+    The fence: the shard row's version and owner are these, tested *by updating it* as the first statement. Then, in any
+    order, since the parts are disjoint: `upserts` (each replaces whatever row its uuid had, wherever it stood),
+    `deletes` (by uuid), `delete_to` (every row that is not parked with key ≤ it), `history` (idempotent). No uuid stands
+    in both `upserts` and `deletes`, no upsert that isn't parked lies at or below `delete_to`.
+
+    A store whose transactions are too small cuts the batch into chunks, each fenced, upserts and history before deletes,
+    all rows of one uuid together.
+    """
+
+    shard_id: int
+    version: int
+    owner: bytes
+    upserts: list[StoredRow] = field(default_factory=list)
+    deletes: list[bytes] = field(default_factory=list)
+    delete_to: Key | None = None
+    history: list[HistoryRow] = field(default_factory=list)
+
+
+class Applied(Enum):
+    """What became of one shard's part of an `apply` that did not raise."""
+
+    DURABLE = "durable"
+    OWNERSHIP_LOST = "ownership_lost"
+
+
+class Loaded(NamedTuple):
+    """A page: `rows` in key order, and the key up to which nothing is missing."""
+
+    rows: list[StoredRow]
+    complete_to: Key
+
+
+class Found(NamedTuple):
+    """What is stored of one uuid: its live row, and its most recent history row."""
+
+    live: StoredRow | None
+    finished: HistoryRow | None
+
+
+class ShardState(NamedTuple):
+    """A shard row: `owner` is None once released. A shard nobody ever claimed has version 0."""
+
+    shard_id: int
+    version: int
+    owner: bytes | None
+
+
+class Member(NamedTuple):
+    """A node as the store knows it: `counter` grows with each heartbeat; `incarnation` is new at each process start."""
+
+    incarnation: bytes
+    node: str
+    address: str
+    counter: int
+
+
+#: Place in a list: (execute_at, uuid, generation). Live and finished rows share one order.
+ListCursor = tuple[int, bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which rows of one namespace to list, in (execute_at, uuid, generation) order.
+
+    `execute_after` is inclusive, `execute_before` exclusive. All of `tags` must be present. Parked rows count as pending.
+    """
+
+    namespace: str
+    shards: Sequence[int]
+    statuses: frozenset[Status]
+    tags: tuple[str, ...] = ()
+    id_prefix: str = ""
+    execute_after: int | None = None
+    execute_before: int | None = None
+    cursor: ListCursor | None = None
+    limit: int = 100
+    scan_rows_max: int = 50_000
+
+
+class Listed(NamedTuple):
+    """A page of a list. `cursor` continues behind it; None when nothing can follow. A page may be short, even empty,
+    and still have a cursor: the store stopped after `scan_rows_max` rows that did not match."""
+
+    rows: list[StoredRow | HistoryRow]
+    cursor: ListCursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """How a store may differ from the specification.
+
+    `range_delete`: `delete_to` is honoured (otherwise the engine deletes by uuid only). `exclusive`: whoever has it open
+    is the only node, so that claims need not wait for another's lease.
+    """
+
+    range_delete: bool = True
+    exclusive: bool = False
+
+
+class Store(Protocol):
+    """A database of timers. Doesn't know how shards are computed."""
+
+    capabilities: Capabilities
+
+    async def open(self, total_shards: int | None) -> int:
+        """Connects, migrates, and fixes the number of shards at first use; returns the number in force.
+
+        Raises ConfigError when `total_shards` is given and data exists under another number; StoreLocked, SchemaTooNew,
+        StoreCorrupted or StoreUnavailable when it can't be used.
+        """
+
+    async def close(self) -> None:
+        """Finishes what runs and disconnects. Idempotent."""
+
+    async def now(self) -> int:
+        """The store's clock, microseconds. Whoever has the store exclusively may answer with the machine's clock."""
+
+    # -- ownership
+
+    async def shards(self) -> list[ShardState]:
+        """Every shard that was ever claimed. A strong read."""
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """Takes the shard: version becomes expected_version + 1 and owner `owner`; returns the new version.
+
+        None when the version is another by now, or when `standing_still` = (incarnation, counter) is given and that
+        member's heartbeat counter is no longer this (compared in the same transaction). A new shard has version 0.
+        """
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """Clears the owner if version and owner are still these; the version stays."""
+
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member row; returns the store's clock, microseconds."""
+
+    async def members(self) -> list[Member]:
+        """All member rows. A strong read."""
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """Removes a member row, at a graceful end or when long dead."""
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        """Writes the parts of several shards (each shard once); durable when it returns. The result is in order.
+
+        A part whose fence fails leaves no trace and doesn't hinder the others. Raising DefiniteFailure means that no part
+        had any effect.
+        """
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """Live rows that are not parked with after < key ≤ up_to, at most `limit` of the smallest, from a snapshot begun
+        after the call. `complete_to` is `up_to` only if no such row was left out."""
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """Parked rows with key > after, likewise; `complete_to` is KEY_MAX when nothing was left out."""
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """What is stored of each uuid; uuids of which nothing is stored are absent. A strong read."""
+
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished."""
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """Removes up to `limit` history rows with expires_at ≤ now_us; returns how many. A store whose database expires
+        rows by itself returns 0."""
+
+    # -- administration
+
+    async def namespaces(self) -> list[Namespace]:
+        """All of them. A strong read."""
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """Inserts (create) or replaces it whole; False when it exists already, or doesn't exist, respectively."""
+
+    async def api_keys(self) -> list[ApiKey]:
+        """All of them."""
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """Inserts or replaces by key_id."""
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """False when there was none."""
