@@ -1,0 +1,1 @@
+"""The timer engine: the pure window, and what moves timers between store, window and callbacks."""
