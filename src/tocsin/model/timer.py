@@ -104,3 +104,25 @@ def decode_record(record: bytes) -> Timer:
         return _decoder.decode(record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordUndecodable(str(error)) from error
+
+
+class Changes(msgspec.Struct, frozen=True, gc=False):
+    """What an update asks for; UNSET leaves a field as it is, None (where allowed) clears it."""
+
+    execute_at: int | msgspec.UnsetType = msgspec.UNSET
+    url: str | msgspec.UnsetType = msgspec.UNSET
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    retry: RetryPolicy | None | msgspec.UnsetType = msgspec.UNSET
+    timeout_us: int | msgspec.UnsetType = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    headers: dict[str, str] | None | msgspec.UnsetType = msgspec.UNSET
+    tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    def apply(self, timer: Timer, now_us: int) -> Timer:
+        """The timer as changed. A new instant begins a new firing: attempts start anew."""
+        wanted = {
+            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET
+        }
+        if "execute_at" in wanted:
+            wanted.update(attempts=0, first_attempt_at=None, firing="")
+        return msgspec.structs.replace(timer, updated_at=now_us, **wanted)
