@@ -24,6 +24,8 @@ class EngineLimits:
     callbacks_in_flight_max: int = 1_000
     #: Callbacks in flight to one destination (scheme, host, port).
     destination_in_flight_max: int = 256
+    #: What a destination that does not answer is cut down to, step by step; answers raise it again.
+    destination_in_flight_min: int = 4
     #: Due timers that wait for one destination before further ones are parked in the store.
     destination_waiting_max: int = 10_000
     #: How long completions may wait for a client's write to share a batch with.
@@ -62,6 +64,14 @@ class EngineLimits:
     execute_ahead_max_us: int = 100 * 366 * 24 * 3_600 * SECOND
     #: Payload bytes that a rescheduling answer may bring.
     payload_bytes_max: int = 100 * 1024
+    #: Parked timers that come back in one sweep of a shard.
+    resume_rows: int = 1_000
+    #: Pause before a shard that this node had to leave (bad rows, newer format) is claimed again.
+    shun_us: int = 60 * SECOND
+    #: Random delay, at most, before a claim that was lost is tried again.
+    claim_backoff_us: int = 1 * SECOND
+    #: Interval at which namespaces are read again.
+    namespaces_interval_us: int = 2 * SECOND
     #: Undecodable rows in a minute after which the shard is stopped.
     bad_rows_per_minute_max: int = 5
     #: Interval at which retention removes finished timers, and how many go in one transaction.

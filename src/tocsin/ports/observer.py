@@ -14,7 +14,7 @@ class TimersCreated(NamedTuple):
 
     shard_id: int
     namespace: str
-    count: int
+    timers: int
 
 
 class TimersChanged(NamedTuple):
@@ -23,7 +23,7 @@ class TimersChanged(NamedTuple):
     shard_id: int
     namespace: str
     kind: str
-    count: int
+    timers: int
 
 
 class AttemptFinished(NamedTuple):
@@ -117,7 +117,7 @@ class RowsResumed(NamedTuple):
     """Parked timers came back."""
 
     shard_id: int
-    count: int
+    timers: int
 
 
 class WriteRefused(NamedTuple):
@@ -156,7 +156,7 @@ class ClockOffset(NamedTuple):
 class HistoryPurged(NamedTuple):
     """Retention removed finished timers."""
 
-    count: int
+    timers: int
 
 
 Event = (

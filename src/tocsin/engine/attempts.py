@@ -1,0 +1,60 @@
+"""What an attempt's verdict means for its timer: finished, or again and when. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Again, Conclusion, Finish
+from tocsin.model.answer import Done, NoResponse, Outcome, Reschedule, Verdict
+from tocsin.model.retry import next_attempt_at
+from tocsin.model.timer import Attempt, Status, Timer
+
+
+def conclude(
+    timer: Timer,
+    verdict: Verdict,
+    outcome: Outcome,
+    *,
+    attempt: int,
+    fired_at: int,
+    duration_us: int,
+    now_us: int,
+    jitter: float,
+    limits: EngineLimits,
+) -> tuple[Conclusion, str]:
+    """The conclusion of attempt number `attempt`, and its word in events: done, rescheduled, retried or failed."""
+    error = None if isinstance(verdict, Done | Reschedule) else verdict.error
+    entry = Attempt(fired_at, duration_us, 0 if isinstance(outcome, NoResponse) else outcome.status, error)
+    first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at
+    after = msgspec.structs.replace(
+        timer,
+        attempts=attempt,
+        first_attempt_at=first,
+        updated_at=now_us,
+        last_error=error,
+        attempt_log=(*timer.attempt_log, entry)[-limits.attempt_log_max :],
+    )
+    if isinstance(verdict, Done):
+        after.status, after.executed_at = Status.COMPLETED, now_us
+        return Finish(after), "done"
+    if isinstance(verdict, Reschedule):
+        after.execute_at = verdict.execute_at
+        after.attempts, after.first_attempt_at, after.firing = 0, None, ""
+        if verdict.payload is not None:
+            after.payload = verdict.payload.copy()
+        return Again(after, verdict.execute_at), "rescheduled"
+    again_at = None
+    if not verdict.final:
+        again_at = next_attempt_at(
+            timer.policy,
+            attempts_made=attempt,
+            first_attempt_at=first,
+            now_us=now_us,
+            jitter=jitter,
+            not_before_us=verdict.not_before_us,
+        )
+    if again_at is None:
+        after.status, after.executed_at = Status.FAILED, now_us
+        return Finish(after), "failed"
+    return Again(after, again_at), "retried"

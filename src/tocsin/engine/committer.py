@@ -1,0 +1,219 @@
+"""Group commit: while one batch is being written, the next accumulates. One lane writes one batch at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tocsin.engine.rows import Batch
+from tocsin.model.errors import (
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+    Unavailable,
+)
+from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
+from tocsin.ports.store import Applied
+
+if TYPE_CHECKING:
+    from tocsin.engine.context import Context
+    from tocsin.engine.shard import Shard
+
+
+class Lane:
+    """Commits for its shards, strictly one transaction after another (rule 2)."""
+
+    def __init__(self, index: int, context: Context) -> None:
+        self._index = index
+        self._context = context
+        self._dirty: dict[Shard, None] = {}
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def poke(self, shard: Shard, *, urgent: bool) -> None:
+        """The shard has something to write: at once (a client waits), or within the commit interval (completions)."""
+        self._dirty[shard] = None
+        self._idle.clear()
+        if urgent:
+            self._wake.set()
+        elif self._timer is None and not self._wake.is_set():
+            self._timer = asyncio.get_running_loop().call_later(
+                self._context.limits.commit_interval_us / 1e6, self._wake.set
+            )
+
+    async def flushed(self) -> None:
+        """Returns when nothing waits to be written."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Writes for ever; to be cancelled at the end."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            shards = list(self._dirty)
+            self._dirty.clear()
+            if not await self._commit(shards):
+                await asyncio.sleep(self._context.limits.store_retry_interval_us / 1e6)
+            for shard in shards:
+                if shard.window is not None and shard.window.has_work():
+                    self.poke(shard, urgent=bool(shard.window.pending))
+            if not self._dirty:
+                self._idle.set()
+
+    async def _commit(self, shards: Sequence[Shard]) -> bool:
+        """One transaction for these shards; False when the store refuses everything for now."""
+        limits = self._context.limits
+        try:
+            batches = await self._assembled(shards, limits.batch_rows_max)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
+            for shard in shards:
+                shard.refuse_clients(Unavailable(f"the store can't be read: {error}"))
+            return False
+        if not batches:
+            return True
+        try:
+            await self._write(batches)
+        except StoreUnavailable as error:
+            self._postpone(batches, error)
+            return False
+        except DefiniteFailure as error:
+            self._failed(batches, "definite", error)
+            for shard, batch in batches:
+                shard.abandon(batch)
+            for shard, batch in batches:
+                if not await self._commit_apart(shard, len(batch.ops)):
+                    return False
+        except OutcomeUnknown as error:
+            self._failed(batches, "unknown", error)
+            for shard, batch in batches:
+                shard.outcome_unknown(batch)
+        return True
+
+    async def _assembled(
+        self, shards: Sequence[Shard], rows_max: int, *, with_finished: bool = True
+    ) -> list[tuple[Shard, Batch]]:
+        for shard in shards:
+            await shard.fetch(rows_max)
+        batches = []
+        left = rows_max
+        for shard in shards:
+            batch = shard.assemble(left, with_finished=with_finished) if left > 0 else None
+            if batch is not None:
+                left -= len(batch.ops) + len(batch.finished)
+                batches.append((shard, batch))
+        return batches
+
+    async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
+        """Applies and tells the windows; raises what the store raises, with nothing told."""
+        context = self._context
+        began = context.clock.boottime_us()
+        results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
+        duration = context.clock.boottime_us() - began
+        upserts = deletes = history = 0
+        for (shard, batch), result in zip(batches, results, strict=True):
+            if result is Applied.OWNERSHIP_LOST:
+                shard.fenced(batch)
+                continue
+            shard.committed(batch)
+            upserts += len(batch.store.upserts)
+            deletes += len(batch.store.deletes)
+            history += len(batch.store.history)
+            self._tell(shard, batch)
+        context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
+
+    def _tell(self, shard: Shard, batch: Batch) -> None:
+        created: dict[str, int] = {}
+        changed: dict[tuple[str, str], int] = {}
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            if not op.from_client or isinstance(answer, Exception):
+                continue
+            if op.timer is not None:
+                created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
+            else:
+                word = "updated" if op.changes is not None else "deleted"
+                changed[op.namespace, word] = changed.get((op.namespace, word), 0) + 1
+        for namespace, count in created.items():
+            self._context.observe(TimersCreated(shard.shard_id, namespace, count))
+        for (namespace, word), count in changed.items():
+            self._context.observe(TimersChanged(shard.shard_id, namespace, word, count))
+
+    def _postpone(self, batches: list[tuple[Shard, Batch]], error: StoreUnavailable) -> None:
+        """Clients hear at once that the store can't write; the engine's own operations stay for the next try."""
+        self._failed(batches, "unavailable", error)
+        for shard, batch in batches:
+            shard.abandon(batch)
+            shard.refuse_clients(Unavailable(f"the store can't write: {error}"))
+
+    def _failed(self, batches: list[tuple[Shard, Batch]], kind: str, error: Exception) -> None:
+        self._context.observe(BatchFailed(self._index, len(batches), kind, str(error)))
+
+    # ------------------------------------------------------------------ rule 5: one bad row never blocks a batch
+
+    async def _commit_apart(self, shard: Shard, ops: int) -> bool:
+        """Commits what failed together in ever smaller parts, until the offender stands alone and is refused."""
+        return await self._cut_ops(shard, ops) and await self._cut_finished(shard)
+
+    async def _cut_ops(self, shard: Shard, count: int) -> bool:
+        if count == 0 or shard.window is None:
+            return True
+        batches = await self._assembled([shard], count, with_finished=False)
+        if not batches:
+            return True
+        error = await self._try(batches)
+        if error is None:
+            return True
+        if isinstance(error, StoreUnavailable):
+            return False
+        _, batch = batches[0]
+        if len(batch.ops) == 1:
+            op = batch.ops[0]
+            self._context.observe(WriteRefused(shard.shard_id, op.uuid, str(error)))
+            shard.refuse_first(op, error)
+            return True
+        half = len(batch.ops) // 2
+        return await self._cut_ops(shard, half) and await self._cut_ops(shard, len(batch.ops) - half)
+
+    async def _cut_finished(self, shard: Shard) -> bool:
+        """Finished timers by themselves; on failure one at a time, first without history, then left in memory only."""
+        if shard.window is None or not shard.window.finished:
+            return True
+        for entry in list(shard.window.finished.values()):
+            for with_history in (True, False):
+                entry.with_history = with_history
+                batch = shard.window.assemble_one(entry, self._context.clock.now_us(), self._context.history_rule)
+                error = await self._try([(shard, batch)])
+                if error is None:
+                    break
+                if isinstance(error, StoreUnavailable):
+                    return False
+                self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
+            else:
+                shard.window.give_up(entry)
+        return True
+
+    async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:
+        try:
+            await self._write(batches)
+        except StoreUnavailable as error:
+            self._postpone(batches, error)
+            return error
+        except DefiniteFailure as error:
+            for shard, batch in batches:
+                shard.abandon(batch)
+            return error
+        except OutcomeUnknown as error:
+            self._failed(batches, "unknown", error)
+            for shard, batch in batches:
+                shard.outcome_unknown(batch)
+        return None

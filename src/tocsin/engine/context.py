@@ -1,0 +1,50 @@
+"""What the parts of one node's engine share."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tocsin.engine.limits import EngineLimits
+from tocsin.model.errors import OutcomeUnknown
+from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.ports.callback import Caller
+from tocsin.ports.clock import Clock
+from tocsin.ports.observer import Event
+from tocsin.ports.store import Store
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Context:
+    """Ports, limits, and the namespaces as last read. Time, randomness and ids come only from here."""
+
+    store: Store
+    caller: Caller
+    clock: Clock
+    limits: EngineLimits
+    observe: Callable[[Event], None]
+    random: random.Random
+    incarnation: bytes
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    #: What the node's windows hold, all shards together.
+    window_timers: int = 0
+    window_bytes: int = 0
+    #: How many shards the node owns (at least 1), for their fair share of the window.
+    shards_owned: int = 1
+
+    async def bounded(self, call: Awaitable[T]) -> T:
+        """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""
+        try:
+            return await asyncio.wait_for(call, self.limits.store_timeout_us / 1e6)
+        except TimeoutError:
+            raise OutcomeUnknown("the store did not answer in time") from None
+
+    def history_rule(self, namespace: str) -> tuple[HistoryMode, int]:
+        """Whether and how long finished timers of the namespace stay visible."""
+        known = self.namespaces.get(namespace)
+        return (known.history, known.retention_us) if known else (HistoryMode.ALL, 3 * 86_400_000_000)

@@ -1,0 +1,150 @@
+"""Keeps a shard's window complete for the look-ahead, page by page, within the node's memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from tocsin.engine.context import Context
+from tocsin.engine.rows import Kind, LoadRequest, Op, Row
+from tocsin.engine.shard import Shard
+from tocsin.engine.window import Window, revived
+from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
+from tocsin.model.timer import Timer
+from tocsin.ports.observer import LoadFailed, PageLoaded, RowParked
+from tocsin.ports.store import Key, StoredRow
+
+_MINUTE_US = 60_000_000
+_UUID_MAX = b"\xff" * 16
+
+
+class Loader:
+    """Loads for one shard. `leave` is called with the reason when this node must not keep the shard."""
+
+    def __init__(
+        self, shard: Shard, context: Context, *, changed: Callable[[Shard], None], leave: Callable[[Shard, str], None]
+    ) -> None:
+        self._shard = shard
+        self._context = context
+        self._changed = changed
+        self._leave = leave
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._bad: deque[int] = deque()
+
+    def consider(self) -> None:
+        """Starts a load if the window wants one; otherwise makes sure to be asked again in time. Cheap."""
+        if self._task is not None or self._shard.window is None or self._shard.draining:
+            return
+        up_to = self._wanted(self._shard.window)
+        if up_to is not None:
+            self._task = asyncio.get_running_loop().create_task(self._load_pages())
+
+    def stop(self) -> None:
+        """Ends loads and waiting."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wanted(self, window: Window) -> Key | None:
+        """The key up to which to load, or None: enough is loaded, or there is no room."""
+        limits, now = self._context.limits, self._context.clock.now_us()
+        enough_at = now + limits.look_ahead_max_us // 2
+        if window.horizon[0] >= enough_at:
+            self._again_in((window.horizon[0] - enough_at) / 1e6)
+            return None
+        if self._page_rows(window) <= 0:
+            return None
+        return (now + limits.look_ahead_max_us, _UUID_MAX)
+
+    def _page_rows(self, window: Window) -> int:
+        """How many rows the next page may bring: within the shard's fair share, unless the window is empty."""
+        limits, context = self._context.limits, self._context
+        share = max(limits.window_timers_max // context.shards_owned, 1)
+        share_bytes = max(limits.window_bytes_max // context.shards_owned, 1)
+        if not window.rows:
+            return min(limits.load_page_rows, share)
+        if window.bytes >= share_bytes // 2:
+            return 0
+        room = share - len(window.rows)
+        # Small pages while a full window drains would cost a read for every few timers.
+        return min(limits.load_page_rows, room) if room >= min(limits.load_page_rows, share // 2) else 0
+
+    def _again_in(self, delay_s: float) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(max(min(delay_s, 60.0), 0.001), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.consider()
+
+    async def _load_pages(self) -> None:
+        failed = False
+        try:
+            while (window := self._shard.window) is not None and not failed:
+                up_to = self._wanted(window)
+                request = window.announce_load(up_to) if up_to is not None else None
+                if request is None:
+                    return
+                failed = not await self._load(window, request)
+        finally:
+            self._task = None
+            if failed:
+                self._again_in(self._context.limits.store_retry_interval_us / 1e6)
+
+    async def _load(self, window: Window, request: LoadRequest) -> bool:
+        """One page; False if it could not be read."""
+        context, shard_id = self._context, self._shard.shard_id
+        began = context.clock.boottime_us()
+        try:
+            page = await context.bounded(
+                context.store.load(shard_id, request.after, request.up_to, max(self._page_rows(window), 1))
+            )
+        except StoreError as error:
+            window.load_failed(request)
+            context.observe(LoadFailed(shard_id, str(error)))
+            return False
+        if self._shard.window is not window:
+            return True
+        rows: list[Row] = []
+        for found in page.rows:
+            try:
+                rows.append(revived(found))
+            except RecordTooNew as error:
+                context.observe(LoadFailed(shard_id, str(error)))
+                self._leave(self._shard, "newer_format")
+                return True
+            except RecordUndecodable as error:
+                rows.append(_unreadable(found, str(error)))
+        if window.loaded(request, rows, page.complete_to):
+            self._park_unreadable(window, rows)
+            context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
+            self._shard.recount()
+            self._changed(self._shard)
+        return True
+
+    def _park_unreadable(self, window: Window, rows: list[Row]) -> None:
+        """Rule 15: what can't be decoded is set aside as it is, with the reason; too many stop the shard."""
+        now = self._context.clock.boottime_us()
+        for row in rows:
+            uuid = row.key[1]
+            if row.raw is None or uuid not in window.held:
+                continue
+            reason = f"bad_record: {row.timer.last_error}"[:500]
+            window.accept(Op(Kind.PARK, uuid, row.timer.namespace, expected=row.generation, reason=reason))
+            self._shard.lane.poke(self._shard, urgent=False)
+            self._context.observe(RowParked(self._shard.shard_id, uuid, reason))
+            self._bad.append(now)
+        while self._bad and self._bad[0] < now - _MINUTE_US:
+            self._bad.popleft()
+        if len(self._bad) > self._context.limits.bad_rows_per_minute_max:
+            self._bad.clear()
+            self._leave(self._shard, "bad_rows")
+
+
+def _unreadable(found: StoredRow, reason: str) -> Row:
+    blank = Timer(found.namespace, found.timer_id, found.execute_at, "", found.execute_at, found.execute_at)
+    blank.last_error = reason
+    return Row(found.key, found.generation, blank, len(found.record), found)

@@ -1,0 +1,76 @@
+"""Who is alive, and who should own which shard. Pure; may be wrong for a while, and safety does not depend on it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from tocsin.ports.store import Member
+
+
+class Membership:
+    """Members as this node has watched them: another is alive while its heartbeat counter moves.
+
+    Instants are this node's boot time in microseconds; no clocks are compared between nodes.
+    """
+
+    def __init__(self, own: bytes, timeout_us: int) -> None:
+        self._own = own
+        self._timeout_us = timeout_us
+        self._seen: dict[bytes, tuple[Member, int]] = {}
+        self._alive: dict[bytes, str] = {}
+        self._stable_since: int | None = None
+
+    def observe(self, members: Iterable[Member], boot_us: int) -> None:
+        """Takes in a fresh reading of the member rows."""
+        former = self._seen
+        self._seen = {}
+        for member in members:
+            known = former.get(member.incarnation)
+            moved = known is None or known[0].counter != member.counter
+            self._seen[member.incarnation] = (member, boot_us if moved or known is None else known[1])
+        alive = {
+            incarnation: member.node
+            for incarnation, (member, since) in self._seen.items()
+            if incarnation == self._own or boot_us - since < self._timeout_us
+        }
+        if alive != self._alive or self._stable_since is None:
+            self._alive = alive
+            self._stable_since = boot_us
+
+    def stable_for_us(self, boot_us: int) -> int:
+        """How long the set of live members has been the same."""
+        return boot_us - self._stable_since if self._stable_since is not None else 0
+
+    def unsettle(self) -> None:
+        """This node can't rely on its view any more (its own heartbeats failed): stability starts anew."""
+        self._stable_since = None
+
+    def standing_still(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
+        """(incarnation, counter) if its counter has not moved for the timeout, else None."""
+        known = self._seen.get(incarnation)
+        if known is None or boot_us - known[1] < self._timeout_us:
+            return None
+        return (incarnation, known[0].counter)
+
+    def knows(self, incarnation: bytes) -> bool:
+        """Whether there is a member row for it."""
+        return incarnation in self._seen
+
+    def alive(self, incarnation: bytes) -> bool:
+        """Whether its counter moved within the timeout."""
+        return incarnation in self._alive
+
+    def members(self) -> list[Member]:
+        """All of them, as last read."""
+        return [member for member, _ in self._seen.values()]
+
+    def wanted(self, shard_id: int) -> bytes | None:
+        """The live member that should own the shard: the greatest of the members' scores for it (rendezvous hashing,
+        Thaler and Ravishankar 1998), so that a node that comes or goes moves only its own share."""
+        best, best_score = None, b""
+        for incarnation, node in self._alive.items():
+            score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()
+            if best is None or (score, incarnation) > (best_score, best):
+                best, best_score = incarnation, score
+        return best

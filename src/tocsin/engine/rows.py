@@ -1,0 +1,167 @@
+"""What the window is made of: rows, operations, flights, and the batch that changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tocsin.model.errors import TocsinError
+from tocsin.model.timer import Changes, Timer
+from tocsin.ports.store import Key, ShardBatch, StoredRow
+
+
+class Row:
+    """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that made it so, the
+    decoded timer, and the size of its stored record in bytes. `raw` is set instead of `timer` on a row that can't be
+    decoded."""
+
+    __slots__ = ("generation", "key", "raw", "size", "timer")
+
+    def __init__(self, key: Key, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
+        self.key = key
+        self.generation = generation
+        self.timer = timer
+        self.size = size
+        self.raw = raw
+
+
+class Kind(IntEnum):
+    """What an operation wants. The first three are clients' writes."""
+
+    CREATE = 1
+    UPDATE = 2
+    DELETE = 3
+    RETRY = 4
+    PARK = 5
+    RESUME = 6
+
+
+#: What a client's write is answered with: the row as durably written, None for a delete, or the error.
+Reply = Callable[[Row | TocsinError | None], None]
+
+
+class Op:
+    """An accepted operation on one uuid, waiting for a batch.
+
+    CREATE brings `timer`; UPDATE brings `changes`; RETRY brings `timer` and the key's new instant `execute_at`; PARK
+    brings `reason`. RETRY, PARK and RESUME apply only to the generation `expected`.
+    """
+
+    __slots__ = (
+        "changes", "deadline_us", "execute_at", "expected", "generation", "kind",
+        "namespace", "reason", "reply", "timer", "uuid",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kind: Kind,
+        uuid: bytes,
+        namespace: str = "",
+        *,
+        timer: Timer | None = None,
+        changes: Changes | None = None,
+        execute_at: int = 0,
+        expected: bytes = b"",
+        reason: str | None = None,
+        reply: Reply | None = None,
+        deadline_us: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.uuid = uuid
+        self.namespace = namespace
+        self.generation = b""
+        self.timer = timer
+        self.changes = changes
+        self.execute_at = execute_at
+        self.expected = expected
+        self.reason = reason
+        self.reply = reply
+        self.deadline_us = deadline_us
+
+    @property
+    def from_client(self) -> bool:
+        """Whether a client waits for it (and it overrules answers of attempts in flight)."""
+        return self.kind <= Kind.DELETE
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The timer is answered for good: `timer` carries its final status."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The timer is to be attempted again at `execute_at` (a retry, or a reschedule by the receiver)."""
+
+    timer: Timer
+    execute_at: int
+
+
+Conclusion = Finish | Again
+
+
+class Flight:
+    """An attempt under way. `superseded`: a client's newer write has been accepted, so that the answer decides nothing.
+    `stale`: the row that was dispatched is not (known to be) the durable one any more."""
+
+    __slots__ = ("attempt", "fired_at", "row", "stale", "superseded")
+
+    def __init__(self, row: Row, superseded: bool) -> None:
+        self.row = row
+        self.superseded = superseded
+        self.stale = False
+        self.attempt = 0
+        self.fired_at = 0
+
+
+class Held:
+    """Answered, but overruled by a client's write that is not durable yet; or set aside as undecodable until the batch
+    that parks it is durable (then there is no conclusion)."""
+
+    __slots__ = ("conclusion", "row")
+
+    def __init__(self, row: Row, conclusion: Conclusion | None) -> None:
+        self.row = row
+        self.conclusion = conclusion
+
+
+class Finished:
+    """Answered for good; its delete is not durable yet. `since_us` is boot time."""
+
+    __slots__ = ("row", "since_us", "timer", "with_history")
+
+    def __init__(self, row: Row, timer: Timer, since_us: int) -> None:
+        self.row = row
+        self.timer = timer
+        self.since_us = since_us
+        self.with_history = True
+
+
+@dataclass(slots=True)
+class Batch:
+    """A shard's part of a commit, and what becomes of the window when it is durable.
+
+    `final` has one entry per uuid written: its new row, or None when deleted; `upserts` has the stored form of the rows;
+    `parked` names those that leave the window although they stay stored. `answers` go to the operations in order.
+    """
+
+    store: ShardBatch
+    ops: list[Op] = field(default_factory=list)
+    answers: list[Row | TocsinError | None] = field(default_factory=list)
+    final: dict[bytes, Row | None] = field(default_factory=dict)
+    upserts: dict[bytes, StoredRow] = field(default_factory=dict)
+    parked: set[bytes] = field(default_factory=set)
+    finished: list[Finished] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """An announced load: its number voids it when the window was truncated meanwhile."""
+
+    number: int
+    after: Key
+    up_to: Key

@@ -1,0 +1,209 @@
+"""One shard on this node: its window while it is owned, and what happens to it from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tocsin.engine.rows import Batch, Flight, Op
+from tocsin.engine.window import Window
+from tocsin.model.errors import ShardUnavailable, TocsinError
+from tocsin.ports.observer import ShardClaimed, ShardLost
+from tocsin.ports.store import Found
+
+if TYPE_CHECKING:
+    from tocsin.engine.committer import Lane
+    from tocsin.engine.context import Context
+
+
+class Shard:
+    """The window and its surroundings. `changed` is called after whatever may let something ring or be loaded."""
+
+    def __init__(
+        self,
+        shard_id: int,
+        context: Context,
+        lane: Lane,
+        *,
+        changed: Callable[[Shard], None],
+        lost: Callable[[Shard, str], None],
+    ) -> None:
+        self.shard_id = shard_id
+        self.lane = lane
+        self.window: Window | None = None
+        self.draining = False
+        #: Reasons for which rows of this shard are parked; None: not known since the claim.
+        self.parked_reasons: set[str] | None = None
+        self._context = context
+        self._changed = changed
+        self._lost = lost
+        self._adrift: list[Flight] = []
+        self._counted = (0, 0)
+        self._last_version = 0
+        self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
+
+    # ------------------------------------------------------------------ ownership
+
+    def own(self, version: int) -> None:
+        """The claim succeeded: an empty window, complete up to nothing; attempts still under way are remembered."""
+        context = self._context
+        self.window = Window(
+            self.shard_id,
+            version,
+            context.incarnation,
+            adrift=self._adrift,
+            range_delete=context.store.capabilities.range_delete,
+        )
+        self._adrift = []
+        self._last_version = version
+        self.parked_reasons = None
+        self.draining = False
+        context.observe(ShardClaimed(self.shard_id, version))
+        self._changed(self)
+
+    @property
+    def last_version(self) -> int:
+        """The version of the latest claim that this node used; an older one must never be used again."""
+        return self._last_version
+
+    def lose(self, reason: str) -> None:
+        """The claim is gone, or can't be relied on: window and finished are dropped, clients that wait hear it (rule 3)."""
+        window = self.window
+        if window is None:
+            return
+        error = ShardUnavailable(f"shard {self.shard_id} is changing hands; try again")
+        window.refuse_clients(error, self._context.clock.boottime_us())
+        self.window = None
+        self._adrift = [flight for flights in window.flights.values() for flight in flights]
+        self._recount()
+        self._context.observe(ShardLost(self.shard_id, window.version, reason))
+        self._lost(self, reason)
+
+    def forget_flight(self, flight: Flight) -> None:
+        """An attempt ended while the shard was not owned."""
+        if flight in self._adrift:
+            self._adrift.remove(flight)
+
+    # ------------------------------------------------------------------ writes
+
+    def accept(self, op: Op) -> None:
+        """Takes a write; ShardUnavailable if the shard isn't owned, or is being handed over."""
+        if self.window is None or self.draining:
+            raise ShardUnavailable(f"shard {self.shard_id} is changing hands; try again")
+        self.window.accept(op)
+        self.lane.poke(self, urgent=True)
+
+    async def fetch(self, rows_max: int) -> None:
+        """Asks the store for what the next batch has to know and memory doesn't."""
+        window = self.window
+        uuids = window.to_fetch(rows_max) if window is not None else []
+        found: dict[bytes, Found] = {}
+        if uuids:
+            found = await self._context.bounded(self._context.store.fetch(self.shard_id, uuids))
+        self._fetched = (uuids, found) if self.window is window else ([], {})
+
+    def assemble(self, rows_max: int, *, with_finished: bool = True) -> Batch | None:
+        """The next batch, or None if there is nothing to write."""
+        window = self.window
+        if window is None:
+            return None
+        uuids, found = self._fetched
+        self._fetched = ([], {})
+        clock, limits = self._context.clock, self._context.limits
+        batch = window.assemble(
+            now_us=clock.now_us(),
+            boot_us=clock.boottime_us(),
+            rows_max=rows_max,
+            bytes_max=limits.batch_bytes_max,
+            exact_after_us=0 if self.draining else limits.exact_delete_after_us,
+            history_rule=self._context.history_rule,
+            fetched=found,
+            fetched_uuids=uuids,
+            with_finished=with_finished,
+        )
+        return batch if batch.ops or batch.finished else None
+
+    def committed(self, batch: Batch) -> None:
+        """The batch is durable."""
+        window = self.window
+        if window is None or window.version != batch.store.version:
+            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed hands; try again"))
+            return
+        window.committed(batch, self._context.clock.boottime_us())
+        self._recount()
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            if op.reply is not None:
+                op.reply(answer)
+        self._changed(self)
+
+    def abandon(self, batch: Batch) -> None:
+        """The batch certainly had no effect."""
+        if self.window is not None and self.window.version == batch.store.version:
+            self.window.abandon(batch)
+        else:
+            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed hands; try again"))
+
+    def refuse_first(self, op: Op, error: TocsinError) -> None:
+        """The first pending operation fails by itself: it is taken out."""
+        if self.window is not None and self.window.pending and self.window.pending[0] is op:
+            self.window.pending.popleft()
+            self.window.refuse(op, error, self._context.clock.boottime_us())
+
+    def refuse_clients(self, error: TocsinError) -> None:
+        """Every waiting client hears the error."""
+        if self.window is not None:
+            self.window.refuse_clients(error, self._context.clock.boottime_us())
+
+    def fenced(self, batch: Batch) -> None:
+        """The fence refused the batch: another owner has the shard."""
+        self._answer(batch, ShardUnavailable(f"shard {self.shard_id} belongs to another node now; try again"))
+        if self.window is not None and self.window.version == batch.store.version:
+            self.lose("fenced")
+
+    def outcome_unknown(self, batch: Batch) -> None:
+        """The batch may or may not be durable, or become it: the claim counts as lost."""
+        self._answer(batch, ShardUnavailable("whether it was written is unknown; try again"))
+        if self.window is not None and self.window.version == batch.store.version:
+            self.lose("unknown_outcome")
+
+    def _answer(self, batch: Batch, error: TocsinError) -> None:
+        for op in batch.ops:
+            if op.reply is not None:
+                op.reply(error)
+
+    # ------------------------------------------------------------------ memory
+
+    def recount(self) -> None:
+        """Tells the node's account what this window holds now."""
+        self._recount()
+
+    def _recount(self) -> None:
+        window = self.window
+        now = (len(window.rows), window.bytes) if window is not None else (0, 0)
+        self._context.window_timers += now[0] - self._counted[0]
+        self._context.window_bytes += now[1] - self._counted[1]
+        self._counted = now
+        limits = self._context.limits
+        if (
+            self._context.window_timers > limits.window_timers_max
+            or self._context.window_bytes > limits.window_bytes_max
+        ):
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Rule 13: a window above its fair share drops its latest rows, down to three quarters of the share."""
+        window, context = self.window, self._context
+        if window is None or not window.rows:
+            return
+        share = max(context.limits.window_timers_max // context.shards_owned, 1)
+        share_bytes = max(context.limits.window_bytes_max // context.shards_owned, 1)
+        keep = len(window.rows)
+        if keep > share:
+            keep = max(share * 3 // 4, 1)
+        if window.bytes > share_bytes:
+            keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.bytes), 1))
+        if keep < len(window.rows):
+            window.truncate(keep)
+            self._context.window_timers += len(window.rows) - self._counted[0]
+            self._context.window_bytes += window.bytes - self._counted[1]
+            self._counted = (len(window.rows), window.bytes)

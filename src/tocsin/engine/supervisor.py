@@ -1,0 +1,357 @@
+"""One node's engine: heartbeats and lease, which shards it runs, and their orderly and disorderly ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tocsin.engine.committer import Lane
+from tocsin.engine.context import Context
+from tocsin.engine.dispatcher import Dispatcher
+from tocsin.engine.loader import Loader
+from tocsin.engine.membership import Membership
+from tocsin.engine.parking import sweep
+from tocsin.engine.shard import Shard
+from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.ports.observer import ClaimFailed, ClockOffset, HeartbeatFailed, HistoryPurged, LoadFailed, ShardReleased
+from tocsin.ports.store import Member, ShardState
+
+
+class Supervisor:
+    """The engine of one node. `fatal` is called with what must end the process: a defect, or a corrupted store."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        node: str,
+        address: str,
+        total_shards: int,
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.node = node
+        self.total_shards = total_shards
+        self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
+        self.dispatcher = Dispatcher(context)
+        self.states: dict[int, ShardState] = {}
+        self._address = address
+        self._context = context
+        self._fatal = fatal
+        self._counter = 0
+        self._last_ok: int | None = None
+        self._verified = False
+        self._closing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
+        self._busy: set[int] = set()
+        self._shunned: dict[int, int] = {}
+        self.shards: dict[int, Shard] = {}
+        self._loaders: dict[int, Loader] = {}
+        for shard_id in range(total_shards):
+            lane = self._lanes[shard_id % len(self._lanes)]
+            shard = Shard(shard_id, context, lane, changed=self._changed, lost=self._lost)
+            self.shards[shard_id] = shard
+            self._loaders[shard_id] = Loader(shard, context, changed=self._changed, leave=self._leave)
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Begins: the first heartbeat is written when this returns, the shards follow. Raises what the store raises."""
+        await self._beat()
+        await self._read_namespaces()
+        for lane in self._lanes:
+            self._spawn(lane.run())
+        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_tell))
+        self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
+        self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
+        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._supervise))
+
+    async def close(self) -> None:
+        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
+        self._closing = True
+        owned = [shard for shard in self.shards.values() if shard.window is not None]
+        await asyncio.gather(*(self._release(shard) for shard in owned))
+        await self._stop()
+        try:
+            await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
+        except StoreError as error:
+            self._context.observe(HeartbeatFailed(str(error)))
+
+    async def kill(self) -> None:
+        """Stops at once, as a crash would; for simulations."""
+        self._closing = True
+        await self._stop()
+
+    async def _stop(self) -> None:
+        self.dispatcher.close()
+        for loader in self._loaders.values():
+            loader.stop()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for shard in self.shards.values():
+            shard.lose("stopped")
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            assert error is not None
+            self._fatal(error)
+
+    async def _every(self, interval_us: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await work()
+            await asyncio.sleep(interval_us / 1e6)
+
+    # ------------------------------------------------------------------ heartbeat, lease, clock (rules 6 and 12)
+
+    async def _beat_or_tell(self) -> None:
+        try:
+            await self._beat()
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            self.membership.unsettle()
+            self._context.observe(HeartbeatFailed(str(error)))
+
+    async def _beat(self) -> None:
+        context, limits = self._context, self._context.limits
+        sent, wall = context.clock.boottime_us(), context.clock.now_us()
+        self._counter += 1
+        member = Member(context.incarnation, self.node, self._address, self._counter)
+        store_now = await context.bounded(context.store.heartbeat(member))
+        done = context.clock.boottime_us()
+        if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
+            self._verified = False
+        self._last_ok = sent
+        # The store read its clock somewhere within the round trip; the doubt is on our side.
+        round_trip = done - sent
+        offset = wall + round_trip // 2 - store_now
+        context.observe(ClockOffset(offset))
+        self.dispatcher.renew(sent + limits.node_lease_us)
+        if abs(offset) - round_trip // 2 > limits.clock_skew_max_us:
+            self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
+            return
+        if not self._verified:
+            await self._verify()
+        if self.dispatcher.paused_reason is not None:
+            self.dispatcher.resume()
+
+    async def _verify(self) -> None:
+        """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
+        states = {state.shard_id: state for state in await self._context.bounded(self._context.store.shards())}
+        for shard in self.shards.values():
+            window, state = shard.window, states.get(shard.shard_id)
+            if window is None:
+                continue
+            if state is None or state.version != window.version or state.owner != self._context.incarnation:
+                shard.lose("fenced")
+        self._verified = True
+
+    # ------------------------------------------------------------------ ownership
+
+    async def _supervise(self) -> None:
+        context = self._context
+        try:
+            self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
+            self.states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            context.observe(LoadFailed(-1, str(error)))
+            return
+        if self._closing:
+            return
+        boot = context.clock.boottime_us()
+        for shard in self.shards.values():
+            if shard.shard_id in self._busy:
+                continue
+            wanted = (
+                context.store.capabilities.exclusive or self.membership.wanted(shard.shard_id) == context.incarnation
+            )
+            if shard.window is not None and not wanted and self._settled(boot):
+                self._guarded(shard, self._release(shard))
+            elif shard.window is not None and not shard.draining:
+                self._guarded(shard, sweep(shard, context, self.dispatcher))
+            elif shard.window is None and wanted and self._may_claim(shard.shard_id, boot):
+                self._guarded(shard, self._claim(shard))
+
+    def _settled(self, boot: int) -> bool:
+        """Whether this node's view can be acted on: its heartbeats succeed and nobody came or went for a while."""
+        if self._context.store.capabilities.exclusive:
+            return True
+        fresh = self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
+        return fresh and self.membership.stable_for_us(boot) >= self._context.limits.member_timeout_us
+
+    def _may_claim(self, shard_id: int, boot: int) -> bool:
+        if self._shunned.get(shard_id, 0) > boot or not self._settled(boot):
+            return False
+        state = self.states.get(shard_id)
+        if state is None or state.owner is None or state.owner == self._context.incarnation:
+            return True
+        if self._context.store.capabilities.exclusive or not self.membership.knows(state.owner):
+            return True
+        return self.membership.standing_still(state.owner, boot) is not None
+
+    def _guarded(self, shard: Shard, work: Coroutine[Any, Any, None]) -> None:
+        """Runs it unless something else is being done to the shard."""
+        if shard.shard_id in self._busy:
+            work.close()
+            return
+        self._busy.add(shard.shard_id)
+
+        async def run() -> None:
+            try:
+                await work
+            finally:
+                self._busy.discard(shard.shard_id)
+
+        self._spawn(run())
+
+    async def _claim(self, shard: Shard) -> None:
+        """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""
+        context, shard_id = self._context, shard.shard_id
+        state = self.states.get(shard_id) or ShardState(shard_id, 0, None)
+        standing = None
+        if not context.store.capabilities.exclusive and state.owner not in (None, context.incarnation):
+            assert state.owner is not None
+            standing = self.membership.standing_still(state.owner, context.clock.boottime_us())
+        if state.owner == context.incarnation and state.version > shard.last_version:
+            # A claim of ours whose outcome was unknown has landed; that version was never used.
+            shard.own(state.version)
+            return
+        try:
+            version = await context.bounded(
+                context.store.claim(
+                    shard_id, expected_version=state.version, owner=context.incarnation, standing_still=standing
+                )
+            )
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            context.observe(ClaimFailed(shard_id, str(error)))
+            return
+        if version is None:
+            context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
+            delay = int(context.random.random() * context.limits.claim_backoff_us)
+            self._shunned[shard_id] = context.clock.boottime_us() + delay
+        elif not self._closing:
+            shard.own(version)
+
+    async def _reclaim(self, shard: Shard) -> None:
+        """Rule 3: after an unknown outcome the shard gets a new version, so that the late batch can't land."""
+        context = self._context
+        while shard.window is None and not self._closing:
+            try:
+                states = await context.bounded(context.store.shards())
+            except StoreCorrupted:
+                raise
+            except StoreError as error:
+                context.observe(ClaimFailed(shard.shard_id, str(error)))
+                await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
+                continue
+            state = next((s for s in states if s.shard_id == shard.shard_id), None)
+            if state is None or state.owner != context.incarnation:
+                return
+            self.states[shard.shard_id] = state
+            await self._claim(shard)
+            if shard.window is None:
+                await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
+
+    async def _release(self, shard: Shard) -> None:
+        """Graceful hand-over: no new fires or writes, callbacks in flight end, everything is flushed, the owner cleared."""
+        window = shard.window
+        if window is None:
+            return
+        shard.draining = True
+        context = self._context
+        deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
+        while shard.window is window and context.clock.boottime_us() < deadline:
+            if window.has_work():
+                shard.lane.poke(shard, urgent=True)
+            elif window.flights_count == 0:
+                break
+            await asyncio.sleep(0.01)
+        await self._give_back(shard)
+
+    async def _give_back(self, shard: Shard) -> None:
+        window, context = shard.window, self._context
+        if window is None:
+            return
+        shard.lose("released")
+        try:
+            if await context.bounded(
+                context.store.release(shard.shard_id, version=window.version, owner=context.incarnation)
+            ):
+                context.observe(ShardReleased(shard.shard_id, window.version))
+        except StoreError as error:
+            context.observe(ClaimFailed(shard.shard_id, f"release: {error}"))
+
+    def _leave(self, shard: Shard, reason: str) -> None:
+        """This node must not keep the shard: it is given back at once and not claimed for a while."""
+        self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
+        window = shard.window
+        if window is None:
+            return
+        shard.lose(reason)
+        self._spawn(self._release_version(shard.shard_id, window.version))
+
+    async def _release_version(self, shard_id: int, version: int) -> None:
+        context = self._context
+        try:
+            await context.bounded(context.store.release(shard_id, version=version, owner=context.incarnation))
+        except StoreError as error:
+            context.observe(ClaimFailed(shard_id, f"release: {error}"))
+
+    # ------------------------------------------------------------------ what shards report
+
+    def _changed(self, shard: Shard) -> None:
+        if shard.window is not None and shard.shard_id not in self.dispatcher.shards:
+            self.dispatcher.add(shard)
+            self._count_owned()
+        self.dispatcher.pump(shard)
+        self._loaders[shard.shard_id].consider()
+
+    def _lost(self, shard: Shard, reason: str) -> None:
+        self.dispatcher.remove(shard)
+        self._count_owned()
+        if reason == "unknown_outcome" and not self._closing:
+            self._spawn(self._reclaim(shard))
+
+    def _count_owned(self) -> None:
+        self._context.shards_owned = max(len(self.dispatcher.shards), 1)
+
+    # ------------------------------------------------------------------ housekeeping
+
+    async def _read_namespaces(self) -> None:
+        try:
+            listed = await self._context.bounded(self._context.store.namespaces())
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            self._context.observe(LoadFailed(-1, str(error)))
+            return
+        self._context.namespaces.update({namespace.name: namespace for namespace in listed})
+
+    async def _purge(self) -> None:
+        """Retention: finished timers whose time is over go in bulk."""
+        context, limits = self._context, self._context.limits
+        removed = limits.purge_rows
+        while removed >= limits.purge_rows and not self._closing:
+            try:
+                removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
+            except StoreCorrupted:
+                raise
+            except StoreError as error:
+                context.observe(LoadFailed(-1, str(error)))
+                return
+            if removed:
+                context.observe(HistoryPurged(removed))

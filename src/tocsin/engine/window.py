@@ -1,0 +1,655 @@
+"""The window of one shard under one claim: pure, told what happened, answering what to do. No I/O, no clock.
+
+Where a timer's durable row can be, seen from memory, and what moves it:
+
+                            load joins / commit (key ≤ horizon)
+        beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
+               ▲                                                   │   │ set aside     │ commit of the retry,
+               │ truncate                                 dispatch │   └─► (waiting)   │ key ≤ horizon
+               └───────────────────────────────────────────────────│                   │
+                                                                   ▼                   │
+                                          superseded           IN FLIGHT ──again──► RETRYING
+                                  HELD ◄──────────────────────────│
+                                   │                               └──finish──► FINISHED
+                                   │ commit of the overruling write              │ commit of the batch that deletes it
+                                   ▼                                             ▼
+                         wherever that write puts it                            gone
+
+Rules by number are those of ARCHITECTURE.md, "Rules of the engine". The protocol was checked as a randomised model
+before it was code; `tests/simulation` checks this very code, and `make mutants` shows that dropping a rule is noticed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from tocsin.engine.rows import (
+    Batch,
+    Conclusion,
+    Finish,
+    Finished,
+    Flight,
+    Held,
+    Kind,
+    LoadRequest,
+    Op,
+    Row,
+)
+from tocsin.model.errors import (
+    RecordUndecodable,
+    RequestExpired,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+)
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status, Timer, decode_record, encode_record
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBatch, StoredRow, generation
+
+#: Which finished timers of a namespace are kept, and for how many microseconds.
+HistoryRule = Callable[[str], tuple[HistoryMode, int]]
+
+_HELD_BACK = object()
+
+
+def key_before(key: Key) -> Key:
+    """The greatest key that is less."""
+    instant, uuid = key
+    number = int.from_bytes(uuid, "big")
+    return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
+
+
+def stored(row: Row, parked: str | None = None) -> StoredRow:
+    """The row as a store keeps it; an undecodable one verbatim."""
+    if row.raw is not None:
+        return row.raw._replace(generation=row.generation, parked=parked)
+    timer = row.timer
+    record = encode_record(timer)
+    row.size = len(record)
+    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, parked)
+
+
+def revived(found: StoredRow) -> Row:
+    """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
+    return Row(found.key, found.generation, decode_record(found.record), len(found.record))
+
+
+class Window:
+    """All transitions of one shard's timers under one claim (`version`, `incarnation`).
+
+    A lost claim ends it; after a new claim a fresh one takes over the `flights`.
+    """
+
+    def __init__(
+        self,
+        shard_id: int,
+        version: int,
+        incarnation: bytes,
+        *,
+        adrift: Iterable[Flight] = (),
+        range_delete: bool = True,
+    ) -> None:
+        self.shard_id = shard_id
+        self.version = version
+        self.incarnation = incarnation
+        self.range_delete = range_delete
+        self.horizon: Key = KEY_MIN
+        self.rows: dict[bytes, Row] = {}
+        self.bytes = 0
+        self.flights: dict[bytes, tuple[Flight, ...]] = {}
+        self.flights_count = 0
+        self.finished: dict[bytes, Finished] = {}
+        self.held: dict[bytes, Held] = {}
+        self.retrying: dict[bytes, Row] = {}
+        self.pending: deque[Op] = deque()
+        self._client_ops: dict[bytes, int] = {}
+        self._sequence = 0
+        # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
+        self._order: list[Key] = []
+        self._aside: list[Key] = []
+        self._flight_order: list[tuple[Key, bytes]] = []
+        self._load: LoadRequest | None = None
+        self._load_number = 0
+        self._overruled: dict[bytes, Row | None] = {}
+        for flight in adrift:
+            # Whether its row still is the durable one only a load can tell (rule 3).
+            flight.superseded = flight.stale = True
+            self._add_flight(flight)
+
+    # ------------------------------------------------------------------ acceptance
+
+    def accept(self, op: Op) -> None:
+        """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
+        self._sequence += 1
+        op.generation = generation(self.version, self.incarnation, self._sequence)
+        if op.kind <= Kind.DELETE:
+            uuid = op.uuid
+            self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
+            for flight in self.flights.get(uuid, ()):
+                flight.superseded = True
+        if op.timer is not None and not op.timer.firing:
+            op.timer.firing = self._firing(op)
+        self.pending.append(op)
+
+    def _firing(self, op: Op) -> str:
+        return f"{self.version:x}-{int.from_bytes(op.generation[-8:], 'big'):x}"
+
+    # ------------------------------------------------------------------ dispatch
+
+    def next_key(self) -> Key | None:
+        """The smallest key that waits for its instant, or None."""
+        return self._top(self._order)
+
+    def due(self, now_us: int) -> Row | None:
+        """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
+        key = self._top(self._order)
+        if key is None or key[0] > now_us:
+            return None
+        return self.rows[key[1]]
+
+    def set_aside(self) -> None:
+        """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
+        heappush(self._aside, heappop(self._order))
+
+    def holds(self, row: Row) -> bool:
+        """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""
+        return self.rows.get(row.key[1]) is row
+
+    def dispatch(self, row: Row) -> Flight:
+        """The row leaves the window and is in flight until `answered`."""
+        uuid = row.key[1]
+        del self.rows[uuid]
+        self.bytes -= row.size
+        flight = Flight(row, superseded=uuid in self._client_ops)
+        self._add_flight(flight)
+        return flight
+
+    def _add_flight(self, flight: Flight) -> None:
+        row = flight.row
+        uuid = row.key[1]
+        others = self.flights.get(uuid)
+        self.flights[uuid] = (flight,) if others is None else (*others, flight)
+        self.flights_count += 1
+        heappush(self._flight_order, (row.key, row.generation))
+        if len(self._flight_order) > 2 * self.flights_count + 1_000:
+            # One slow attempt at the top would let those that ended behind it pile up.
+            self._flight_order = [(f.row.key, f.row.generation) for fs in self.flights.values() for f in fs]
+            heapify(self._flight_order)
+
+    def answered(self, flight: Flight, conclusion: Conclusion, boot_us: int) -> bool:
+        """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
+        row = flight.row
+        uuid = row.key[1]
+        others = tuple(f for f in self.flights.get(uuid, ()) if f is not flight)
+        if len(others) == len(self.flights.get(uuid, ())):
+            return False
+        if others:
+            self.flights[uuid] = others
+        else:
+            del self.flights[uuid]
+        self.flights_count -= 1
+        if flight.superseded:
+            if not flight.stale:
+                self.held[uuid] = Held(row, conclusion)
+            return False
+        self._conclude(row, conclusion, boot_us)
+        return True
+
+    def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
+        uuid = row.key[1]
+        if isinstance(conclusion, Finish):
+            self.finished[uuid] = Finished(row, conclusion.timer, boot_us)
+        else:
+            self.retrying[uuid] = row
+            self.accept(
+                Op(
+                    Kind.RETRY,
+                    uuid,
+                    timer=conclusion.timer,
+                    execute_at=conclusion.execute_at,
+                    expected=row.generation,
+                )
+            )
+
+    # ------------------------------------------------------------------ batches
+
+    def has_work(self) -> bool:
+        """Whether a batch would have anything to do, now or after a while."""
+        return bool(self.pending or self.finished)
+
+    def to_fetch(self, rows_max: int) -> list[bytes]:
+        """The uuids among the next operations whose present state only the store knows (rule 17)."""
+        wanted: dict[bytes, None] = {}
+        written: set[bytes] = set()
+        for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
+            if op.kind is Kind.CREATE or op.kind is Kind.RETRY:
+                written.add(op.uuid)
+            elif op.uuid not in written and self._present(op.uuid) is None and op.uuid not in self.finished:
+                wanted[op.uuid] = None
+        return list(wanted)
+
+    def assemble(
+        self,
+        *,
+        now_us: int,
+        boot_us: int,
+        rows_max: int,
+        bytes_max: int,
+        exact_after_us: int,
+        history_rule: HistoryRule,
+        fetched: dict[bytes, Found] | None = None,
+        fetched_uuids: Sequence[bytes] = (),
+        with_finished: bool = True,
+    ) -> Batch:
+        """The next batch: pending operations in order up to the limits, one final state per uuid (rule 4), with the
+        finished timers that can go. It may be empty; its fence still proves the answers that say "will not fire" (16).
+
+        `fetched` is what the store said of `fetched_uuids`. With `with_finished` False only operations are taken.
+        """
+        batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
+        unknown = fetched or {}
+        asked = frozenset(fetched_uuids)
+        while self.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
+            op = self.pending[0]
+            if op.deadline_us is not None and op.deadline_us <= boot_us:
+                self.pending.popleft()
+                self.refuse(op, RequestExpired("the time budget ran out before it could be written"), boot_us)
+                continue
+            answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
+            if answer is _HELD_BACK:
+                break
+            self.pending.popleft()
+            batch.ops.append(op)
+            batch.answers.append(answer)  # type: ignore[arg-type]
+        for uuid, row in batch.final.items():
+            if row is None:
+                batch.store.deletes.append(uuid)
+        batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
+        if with_finished and self.finished:
+            self._take_finished(batch, rows_max, now_us, boot_us, exact_after_us, history_rule)
+        return batch
+
+    def _resolve(
+        self,
+        op: Op,
+        batch: Batch,
+        fetched: dict[bytes, Found],
+        asked: frozenset[bytes],
+        now_us: int,
+        history_rule: HistoryRule,
+    ) -> object:
+        """Puts the operation's effect into the batch; returns its answer, or _HELD_BACK: ask the store first."""
+        uuid, kind = op.uuid, op.kind
+        if kind is Kind.CREATE:
+            assert op.timer is not None
+            return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+        if kind is Kind.RETRY:
+            assert op.timer is not None
+            return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
+        present: Row | None
+        if uuid in batch.final:
+            present = batch.final[uuid]
+            if present is None and kind <= Kind.DELETE:
+                return TimerNotPending("the timer was deleted")
+        elif uuid in self.finished:
+            return TimerNotPending("the timer has finished") if kind <= Kind.DELETE else None
+        else:
+            present = self._present(uuid)
+            if present is None:
+                if uuid not in asked:
+                    return _HELD_BACK
+                found = fetched.get(uuid)
+                if found is None or found.live is None:
+                    if kind > Kind.DELETE:
+                        return None
+                    if found is None:
+                        return TimerNotFound("no such timer")
+                    return TimerNotPending("the timer has finished")
+                if found.live.parked is None and kind is Kind.RESUME:
+                    return None
+                present = self._revive(found.live, op)
+        if kind is Kind.UPDATE:
+            return self._update(op, batch, present, now_us)
+        if kind is Kind.DELETE:
+            assert present is not None
+            self._delete(op, batch, present, now_us, history_rule)
+            return None
+        if present is None or present.generation != op.expected:
+            return None
+        if kind is Kind.PARK:
+            return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
+        return self._write(batch, Row(present.key, op.generation, present.timer, 0))
+
+    def _revive(self, live: StoredRow, op: Op) -> Row:
+        try:
+            return revived(live)
+        except RecordUndecodable as error:
+            blank = Timer(live.namespace, live.timer_id, live.execute_at, "", live.execute_at, live.execute_at)
+            blank.last_error = str(error)
+            return Row(live.key, live.generation, blank, len(live.record), live)
+
+    def _update(self, op: Op, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
+        assert present is not None
+        assert op.changes is not None
+        if present.raw is not None:
+            return TimerNotPending(
+                f"the stored record can't be read ({present.timer.last_error}); create the timer again"
+            )
+        timer = op.changes.apply(present.timer, now_us)
+        instant = present.key[0]
+        if op.changes.execute_at is not msgspec.UNSET:
+            instant = timer.execute_at
+            timer.firing = self._firing(op)
+        return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
+
+    def _delete(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
+        timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=now_us)
+        row = Row(present.key, op.generation, timer, present.size)
+        batch.final[op.uuid] = None
+        batch.upserts.pop(op.uuid, None)
+        batch.parked.discard(op.uuid)
+        self._record(batch, row, timer, now_us, history_rule)
+
+    def _write(self, batch: Batch, row: Row, parked: str | None = None) -> Row:
+        uuid = row.key[1]
+        batch.final[uuid] = row
+        batch.upserts[uuid] = stored(row, parked)
+        batch.bytes += row.size
+        if parked is None:
+            batch.parked.discard(uuid)
+        else:
+            batch.parked.add(uuid)
+        return row
+
+    def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
+        mode, retention_us = history_rule(timer.namespace)
+        if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and timer.status is not Status.FAILED):
+            return
+        ended = timer.executed_at or now_us
+        kept = HistoryRow(
+            row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags,
+            encode_record(timer), timer.status, ended, ended + retention_us,
+        )  # fmt: skip
+        batch.store.history.append(kept)
+        batch.bytes += len(kept.record)
+
+    def _take_finished(
+        self, batch: Batch, rows_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
+    ) -> None:
+        """Rule 11: the mark, the range delete up to it, and the exact deletes of what waits above it too long."""
+        candidates = sorted(self.finished.values(), key=_order_of_finished)
+        chosen = candidates[: max(rows_max - len(batch.ops), 1)]
+        mark = None
+        if self.range_delete:
+            limit = self._first_unfinished(batch)
+            if len(chosen) < len(candidates):
+                limit = min(limit, candidates[len(chosen)].row.key)
+            for entry in chosen:
+                if entry.row.key < limit and entry.row.key <= self.horizon:
+                    mark = entry.row.key
+        batch.store.delete_to = mark
+        for entry in candidates:
+            uuid = entry.row.key[1]
+            in_range = mark is not None and entry.row.key <= mark
+            rewritten = uuid in batch.final
+            waited = boot_us - entry.since_us >= exact_after_us or not self.range_delete
+            if not (in_range or rewritten or (waited and len(batch.finished) < len(chosen))):
+                continue
+            batch.finished.append(entry)
+            if entry.with_history:
+                self._record(batch, entry.row, entry.timer, now_us, history_rule)
+            if not in_range and not rewritten:
+                batch.store.deletes.append(uuid)
+
+    def _first_unfinished(self, batch: Batch) -> Key:
+        """The smallest key that a range delete must not reach: in the window, in flight, held, retrying, or upserted."""
+        limit = KEY_MAX
+        for heap in (self._order, self._aside):
+            top = self._top(heap)
+            if top is not None and top < limit:
+                limit = top
+        flights = self._flight_order
+        while flights:
+            key, born = flights[0]
+            if any(f.row.generation == born for f in self.flights.get(key[1], ())):
+                limit = min(limit, key)
+                break
+            heappop(flights)
+        for held in self.held.values():
+            limit = min(limit, held.row.key)
+        for uuid, row in self.retrying.items():
+            if uuid not in batch.final:
+                limit = min(limit, row.key)
+        for upsert in batch.store.upserts:
+            if upsert.parked is None and (upsert.execute_at, upsert.uuid) < limit:
+                limit = (upsert.execute_at, upsert.uuid)
+        return limit
+
+    def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
+        """A batch of nothing but the exact delete of one finished timer."""
+        batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
+        batch.finished.append(entry)
+        batch.store.deletes.append(entry.row.key[1])
+        if entry.with_history:
+            self._record(batch, entry.row, entry.timer, now_us, history_rule)
+        return batch
+
+    def give_up(self, entry: Finished) -> None:
+        """The store refuses to delete it: held, so that it neither rings again here nor is deleted by range."""
+        uuid = entry.row.key[1]
+        if self.finished.get(uuid) is entry:
+            del self.finished[uuid]
+            self.held[uuid] = Held(entry.row, None)
+
+    def committed(self, batch: Batch, boot_us: int) -> None:
+        """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
+        for entry in batch.finished:
+            uuid = entry.row.key[1]
+            if self.finished.get(uuid) is entry:
+                del self.finished[uuid]
+            if self._load is not None:
+                self._overruled[uuid] = None
+        for uuid, row in batch.final.items():
+            if row is not None and self._known(row):
+                # A load brought this row before the commit's answer came, and it has moved on since.
+                continue
+            self._remove(uuid)
+            self.held.pop(uuid, None)
+            self.retrying.pop(uuid, None)
+            for flight in self.flights.get(uuid, ()):
+                flight.superseded = flight.stale = True
+            stays = row if uuid not in batch.parked else None
+            if stays is not None and stays.key <= self.horizon:
+                self._add(stays)
+            if self._load is not None:
+                self._overruled[uuid] = stays
+        for op in batch.ops:
+            if op.kind <= Kind.DELETE:
+                self._forget_client_op(op.uuid)
+                if op.uuid not in batch.final:
+                    self._reinstate(op.uuid, boot_us)
+
+    def abandon(self, batch: Batch) -> None:
+        """The batch certainly had no effect: its operations come first again."""
+        self.pending.extendleft(reversed(batch.ops))
+
+    def refuse(self, op: Op, error: TocsinError, boot_us: int) -> None:
+        """The operation will never be written: the client hears the error, and what it overruled counts again."""
+        if op.kind <= Kind.DELETE:
+            self._forget_client_op(op.uuid)
+            self._reinstate(op.uuid, boot_us)
+        elif op.kind is Kind.RETRY:
+            row = self.retrying.pop(op.uuid, None)
+            if row is not None:
+                # Not written, so the old row stands; memory keeps it from ringing again until the next claim.
+                self.held[op.uuid] = Held(row, None)
+        if op.reply is not None:
+            op.reply(error)
+
+    def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
+        """Every client that waits hears the error now; the engine's own operations stay."""
+        mine = [op for op in self.pending if not op.from_client]
+        theirs = [op for op in self.pending if op.from_client]
+        self.pending = deque(mine)
+        for op in theirs:
+            self.refuse(op, error, boot_us)
+
+    def _forget_client_op(self, uuid: bytes) -> None:
+        left = self._client_ops[uuid] - 1
+        if left:
+            self._client_ops[uuid] = left
+        else:
+            del self._client_ops[uuid]
+
+    def _reinstate(self, uuid: bytes, boot_us: int) -> None:
+        """A client's write came to nothing: attempts that it overruled decide again."""
+        if uuid in self._client_ops:
+            return
+        for flight in self.flights.get(uuid, ()):
+            if not flight.stale:
+                flight.superseded = False
+        held = self.held.get(uuid)
+        if held is not None and held.conclusion is not None:
+            del self.held[uuid]
+            self._conclude(held.row, held.conclusion, boot_us)
+
+    # ------------------------------------------------------------------ loads
+
+    def announce_load(self, up_to: Key) -> LoadRequest | None:
+        """Begins a load of (horizon, up_to]; None while another is under way or nothing is beyond the horizon."""
+        if self._load is not None or up_to <= self.horizon:
+            return None
+        self._load_number += 1
+        self._overruled = {}
+        self._load = LoadRequest(self._load_number, self.horizon, up_to)
+        return self._load
+
+    def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: Key) -> bool:
+        """A page joins the window: it was complete from the horizon up to `complete_to` when it was read, and whatever
+        was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are held until they
+        are parked. False if the load is void."""
+        if self._load is None or self._load.number != request.number:
+            return False
+        self._load = None
+        for row in rows:
+            uuid = row.key[1]
+            if uuid in self._overruled:
+                continue
+            if self._known(row):
+                for flight in self.flights.get(uuid, ()):
+                    if flight.row.generation == row.generation:
+                        flight.stale, flight.superseded = False, uuid in self._client_ops
+                continue
+            if uuid in self.rows:
+                continue
+            if row.raw is not None:
+                self.held[uuid] = Held(row, None)
+                continue
+            self._add(row)
+        for committed in self._overruled.values():
+            if committed is not None and request.after < committed.key <= complete_to:
+                self._add(committed)
+        self._overruled = {}
+        self.horizon = complete_to
+        return True
+
+    def load_failed(self, request: LoadRequest) -> None:
+        """The load came to nothing; it may be announced again."""
+        if self._load is not None and self._load.number == request.number:
+            self._load = None
+            self._overruled = {}
+
+    def truncate(self, keep: int) -> None:
+        """Drops all but the `keep` earliest rows; the horizon shrinks, and a load under way is void (rule 13)."""
+        if len(self.rows) <= keep:
+            return
+        keys = sorted(row.key for row in self.rows.values())
+        for key in keys[keep:]:
+            self._remove(key[1])
+        self.horizon = min(self.horizon, key_before(keys[keep]))
+        self._load = None
+        self._overruled = {}
+        self._order = self._compacted(self._order)
+        self._aside = self._compacted(self._aside)
+
+    # ------------------------------------------------------------------ inside
+
+    def view(self, uuid: bytes) -> Row | Finished | None:
+        """What memory knows of a timer's durable state; None means: ask the store."""
+        finished = self.finished.get(uuid)
+        return finished if finished is not None else self._present(uuid)
+
+    def _present(self, uuid: bytes) -> Row | None:
+        """The durable live row of the uuid, if memory has it."""
+        row = self.rows.get(uuid)
+        if row is not None:
+            return row
+        for flight in self.flights.get(uuid, ()):
+            if not flight.stale:
+                return flight.row
+        held = self.held.get(uuid)
+        if held is not None:
+            return held.row
+        return self.retrying.get(uuid)
+
+    def _known(self, row: Row) -> bool:
+        """Whether this very generation is in flight, answered or finished here."""
+        uuid, born = row.key[1], row.generation
+        for flight in self.flights.get(uuid, ()):
+            if flight.row.generation == born:
+                return True
+        finished = self.finished.get(uuid)
+        if finished is not None and finished.row.generation == born:
+            return True
+        held = self.held.get(uuid)
+        if held is not None and held.row.generation == born:
+            return True
+        retried = self.retrying.get(uuid)
+        return retried is not None and retried.generation == born
+
+    def _add(self, row: Row) -> None:
+        uuid = row.key[1]
+        former = self.rows.get(uuid)
+        if former is not None:
+            self.bytes -= former.size
+        self.rows[uuid] = row
+        self.bytes += row.size
+        heappush(self._order, row.key)
+        if len(self._order) > 2 * len(self.rows) + 1_000:
+            # Outdated keys far from the top would pile up for the whole look-ahead.
+            self._order = self._compacted(self._order)
+
+    def _compacted(self, heap: list[Key]) -> list[Key]:
+        kept = list({key: None for key in heap if self._current(key)})
+        heapify(kept)
+        return kept
+
+    def _remove(self, uuid: bytes) -> None:
+        row = self.rows.pop(uuid, None)
+        if row is not None:
+            self.bytes -= row.size
+
+    def _current(self, key: Key) -> bool:
+        row = self.rows.get(key[1])
+        return row is not None and row.key == key
+
+    def _top(self, heap: list[Key]) -> Key | None:
+        while heap:
+            key = heap[0]
+            row = self.rows.get(key[1])
+            if row is not None and row.key == key:
+                return key
+            heappop(heap)
+        return None
+
+
+def _order_of_finished(entry: Finished) -> Key:
+    return entry.row.key
+
+
+def _order_of_stored(row: StoredRow) -> Key:
+    return (row.execute_at, row.uuid)
