@@ -100,10 +100,6 @@ class TimerService:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         raise NotImplementedError
 
-    async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
-        """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
-        raise NotImplementedError
-
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
         raise NotImplementedError
@@ -139,4 +135,9 @@ class TimerService:
 
     def not_ready_because(self) -> list[str]:
         """Why the node should get no traffic now; empty when it is ready."""
+        raise NotImplementedError
+
+    # Last in the class, because it hides the built-in name in what follows.
+    async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
+        """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
         raise NotImplementedError

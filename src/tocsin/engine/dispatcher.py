@@ -237,7 +237,7 @@ class Dispatcher:
                 lag,
                 exchange.duration_us,
                 destination.name,
-            )  # fmt: skip
+            )
         )
         self._learn(destination, isinstance(outcome, NoResponse))
         self._next(destination, now)
@@ -259,9 +259,9 @@ class Dispatcher:
             shard, row = waiting.popleft()
             if shard.window is not None and not shard.draining and shard.window.holds(row):
                 self._ring(shard, row, destination, now)
-        if not waiting and destination.in_flight == 0:
-            if destination.limit == self._context.limits.destination_in_flight_max:
-                self._destinations.pop(destination.name, None)
+        healthy = destination.limit == self._context.limits.destination_in_flight_max
+        if healthy and not waiting and destination.in_flight == 0:
+            self._destinations.pop(destination.name, None)
         while may and self._starved and self._in_flight < limit:
             shard = next(iter(self._starved))
             del self._starved[shard]

@@ -174,15 +174,17 @@ class Supervisor:
         for shard in self.shards.values():
             if shard.shard_id in self._busy:
                 continue
-            wanted = (
-                context.store.capabilities.exclusive or self.membership.wanted(shard.shard_id) == context.incarnation
-            )
+            wanted = self._wanted(shard.shard_id)
             if shard.window is not None and not wanted and self._settled(boot):
                 self._guarded(shard, self._release(shard))
             elif shard.window is not None and not shard.draining:
                 self._guarded(shard, sweep(shard, context, self.dispatcher))
             elif shard.window is None and wanted and self._may_claim(shard.shard_id, boot):
                 self._guarded(shard, self._claim(shard))
+
+    def _wanted(self, shard_id: int) -> bool:
+        exclusive = self._context.store.capabilities.exclusive
+        return exclusive or self.membership.wanted(shard_id) == self._context.incarnation
 
     def _settled(self, boot: int) -> bool:
         """Whether this node's view can be acted on: its heartbeats succeed and nobody came or went for a while."""

@@ -238,9 +238,6 @@ class Store(Protocol):
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored of each uuid; uuids of which nothing is stored are absent. A strong read."""
 
-    async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
-
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows with expires_at ≤ now_us; returns how many. A store whose database expires
         rows by itself returns 0."""
@@ -261,3 +258,7 @@ class Store(Protocol):
 
     async def delete_api_key(self, key_id: str) -> bool:
         """False when there was none."""
+
+    # Last in the class, because it hides the built-in name in what follows.
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished."""
