@@ -71,7 +71,9 @@ _DONE = Done()
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
-def judge(outcome: Outcome, *, now_us: int, retry_after_us_max: int, instant_us_max: int, payload_bytes_max: int) -> Verdict:
+def judge(
+    outcome: Outcome, *, now_us: int, retry_after_us_max: int, instant_us_max: int, payload_bytes_max: int
+) -> Verdict:
     """The verdict on one attempt.
 
     `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a

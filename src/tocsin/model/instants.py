@@ -10,9 +10,7 @@ US_PER_SECOND = 1_000_000
 US_PER_DAY = 86_400 * US_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTANT = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII
-)
+_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": US_PER_DAY}
 

@@ -75,8 +75,6 @@ class _Envelope(msgspec.Struct, gc=False):
     v: int
 
 
-
-
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Timer)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
@@ -120,9 +118,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The timer as changed. A new instant begins a new firing: attempts start anew."""
-        wanted = {
-            name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET
-        }
+        wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
         if "execute_at" in wanted:
             wanted.update(attempts=0, first_attempt_at=None, firing="")
         return msgspec.structs.replace(timer, updated_at=now_us, **wanted)
