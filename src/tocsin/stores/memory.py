@@ -1,0 +1,347 @@
+"""The store as a specification: the semantics of `tocsin.ports.store.Store`, in the clearest code, in memory.
+
+Every method is atomic because none of them awaits anything. Nothing survives the process.
+"""
+
+from __future__ import annotations
+
+import builtins
+import heapq
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import ConfigError, DefiniteFailure
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Status
+from tocsin.ports.clock import Clock
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    Capabilities,
+    Found,
+    HistoryRow,
+    Key,
+    ListCursor,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+    StoredRow,
+)
+from tocsin.stores import TOTAL_SHARDS_DEFAULT
+
+_K = TypeVar("_K", Key, ListCursor)
+
+#: From this many new keys on, sorting a whole shard's keys once is cheaper than inserting one by one.
+_SORT_FROM_KEYS = 64
+
+
+class _Shard:
+    """Rows of one shard: by uuid, and the sorted keys of those that load, of those that are parked, of history."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.owner: bytes | None = None
+        self.live: dict[bytes, StoredRow] = {}
+        self.keys: list[Key] = []
+        self.parked_keys: list[Key] = []
+        self.history: dict[bytes, dict[bytes, HistoryRow]] = {}
+        self.history_keys: list[ListCursor] = []
+
+    def remove(self, uuid: bytes) -> None:
+        row = self.live.pop(uuid, None)
+        if row is not None:
+            keys = self.keys if row.parked is None else self.parked_keys
+            del keys[bisect_left(keys, row.key)]
+
+    def remove_to(self, key: Key) -> None:
+        end = bisect_right(self.keys, key)
+        for _, uuid in self.keys[:end]:
+            del self.live[uuid]
+        del self.keys[:end]
+
+    def upsert(self, rows: list[StoredRow]) -> None:
+        for row in rows:
+            self.remove(row.uuid)
+            self.live[row.uuid] = row
+        _insert_sorted(self.keys, [row.key for row in rows if row.parked is None])
+        _insert_sorted(self.parked_keys, [row.key for row in rows if row.parked is not None])
+
+    def remember(self, rows: list[HistoryRow]) -> None:
+        added: dict[ListCursor, None] = {}
+        for row in rows:
+            of_timer = self.history.setdefault(row.uuid, {})
+            former = of_timer.get(row.generation)
+            if former is not None:
+                place = _history_place(former)
+                if added.pop(place, True):
+                    del self.history_keys[bisect_left(self.history_keys, place)]
+            of_timer[row.generation] = row
+            added[_history_place(row)] = None
+        _insert_sorted(self.history_keys, list(added))
+
+    def forget(self, row: HistoryRow) -> None:
+        of_timer = self.history[row.uuid]
+        del of_timer[row.generation]
+        if not of_timer:
+            del self.history[row.uuid]
+        del self.history_keys[bisect_left(self.history_keys, _history_place(row))]
+
+    def newest_history(self, uuid: bytes) -> HistoryRow | None:
+        of_timer = self.history.get(uuid)
+        return of_timer[max(of_timer)] if of_timer else None
+
+    def walk_live(self, keys: list[Key], cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
+        for key in islice(keys, bisect_left(keys, cursor[:2]), None):
+            row = self.live[key[1]]
+            place = (*key, row.generation)
+            if place > cursor:
+                yield place, row
+
+    def walk_history(self, cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
+        for place in islice(self.history_keys, bisect_right(self.history_keys, cursor), None):
+            yield place, self.history[place[1]][place[2]]
+
+
+class MemoryStore:
+    """Keeps everything in this process's memory; `clock` is what `now` answers with (None: the machine's).
+
+    Sharing one instance between several nodes of a simulation makes it their common database. A batch that breaks the
+    rules of `ShardBatch` raises ValueError: it is a fault of the caller that a real database might not notice.
+    """
+
+    def __init__(self, clock: Clock | None = None, *, exclusive: bool = False) -> None:
+        self.capabilities = Capabilities(range_delete=True, exclusive=exclusive)
+        self._clock = clock
+        self._total_shards: int | None = None
+        self._shards: dict[int, _Shard] = {}
+        self._expiries: list[tuple[int, int, bytes, bytes]] = []
+        self._members: dict[bytes, Member] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._api_keys: dict[str, ApiKey] = {}
+
+    async def open(self, total_shards: int | None) -> int:
+        """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
+        if self._total_shards is None or (total_shards is not None and not self._shards):
+            self._total_shards = total_shards or TOTAL_SHARDS_DEFAULT
+        if total_shards is not None and total_shards != self._total_shards:
+            raise ConfigError(f"the store holds data under {self._total_shards} shards, not {total_shards}")
+        return self._total_shards
+
+    async def close(self) -> None:
+        """Does nothing: the data stays as long as the object."""
+
+    async def now(self) -> int:
+        """The clock that was given, or the machine's."""
+        return time.time_ns() // 1000 if self._clock is None else self._clock.now_us()
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """Every shard that was ever claimed, by number."""
+        return [ShardState(i, shard.version, shard.owner) for i, shard in sorted(self._shards.items())]
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port. A member whose row is gone does not count as standing still."""
+        shard = self._shards.get(shard_id)
+        if (shard.version if shard else 0) != expected_version:
+            return None
+        if standing_still is not None:
+            member = self._members.get(standing_still[0])
+            if member is None or member.counter != standing_still[1]:
+                return None
+        if shard is None:
+            shard = self._shards[shard_id] = _Shard()
+        shard.version += 1
+        shard.owner = owner
+        return shard.version
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """See the port."""
+        shard = self._fenced(shard_id, version, owner)
+        if shard is None:
+            return False
+        shard.owner = None
+        return True
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+        self._members[member.incarnation] = member
+        return await self.now()
+
+    async def members(self) -> builtins.list[Member]:
+        """All member rows, in the order of first appearance."""
+        return list(self._members.values())
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """See the port. Unknown members are already forgotten."""
+        self._members.pop(incarnation, None)
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. Everything is checked before anything changes."""
+        _check_batches(batches)
+        results = []
+        for batch in batches:
+            shard = self._fenced(batch.shard_id, batch.version, batch.owner)
+            if shard is None:
+                results.append(Applied.OWNERSHIP_LOST)
+                continue
+            for uuid in batch.deletes:
+                shard.remove(uuid)
+            if batch.delete_to is not None:
+                shard.remove_to(batch.delete_to)
+            shard.upsert(batch.upserts)
+            shard.remember(batch.history)
+            for row in batch.history:
+                heapq.heappush(self._expiries, (row.expires_at, batch.shard_id, row.uuid, row.generation))
+            results.append(Applied.DURABLE)
+        return results
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """See the port."""
+        shard = self._shards.get(shard_id)
+        return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """See the port."""
+        shard = self._shards.get(shard_id)
+        return Loaded([], KEY_MAX) if shard is None else _page(shard, shard.parked_keys, after, KEY_MAX, limit)
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        shard = self._shards.get(shard_id)
+        if shard is None:
+            return {}
+        found = {uuid: Found(shard.live.get(uuid), shard.newest_history(uuid)) for uuid in uuids}
+        return {uuid: each for uuid, each in found.items() if each != (None, None)}
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port. Walks the shards' sorted rows as one, from the cursor on."""
+        start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
+        cursor = max(start, query.cursor or start)
+        rows: list[StoredRow | HistoryRow] = []
+        last: ListCursor | None = None
+        for scanned, (place, row) in enumerate(heapq.merge(*self._walks(query, cursor), key=_place_of)):
+            if query.execute_before is not None and place[0] >= query.execute_before:
+                break
+            if len(rows) >= query.limit or scanned >= query.scan_rows_max:
+                return Listed(rows, last)
+            last = place
+            if matches(query, row):
+                rows.append(row)
+        return Listed(rows, None)
+
+    def _walks(
+        self, query: ListQuery, cursor: ListCursor
+    ) -> Iterator[Iterator[tuple[ListCursor, StoredRow | HistoryRow]]]:
+        for shard_id in sorted(set(query.shards)):
+            shard = self._shards.get(shard_id)
+            if shard is None:
+                continue
+            if Status.PENDING in query.statuses:
+                yield shard.walk_live(shard.keys, cursor)
+                yield shard.walk_live(shard.parked_keys, cursor)
+            if query.statuses - {Status.PENDING}:
+                yield shard.walk_history(cursor)
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port."""
+        removed = 0
+        while self._expiries and self._expiries[0][0] <= now_us and removed < limit:
+            expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
+            shard = self._shards[shard_id]
+            row = shard.history.get(uuid, {}).get(generation)
+            # A row that was written again has a later entry of its own, or the same one twice.
+            if row is not None and row.expires_at == expires_at:
+                shard.forget(row)
+                removed += 1
+        return removed
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """All of them, by name."""
+        return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        if (namespace.name in self._namespaces) == create:
+            return False
+        self._namespaces[namespace.name] = namespace
+        return True
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """All of them, by key_id."""
+        return sorted(self._api_keys.values(), key=lambda key: key.key_id)
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        self._api_keys[key.key_id] = key
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        return self._api_keys.pop(key_id, None) is not None
+
+    def _fenced(self, shard_id: int, version: int, owner: bytes) -> _Shard | None:
+        shard = self._shards.get(shard_id)
+        return shard if shard is not None and (shard.version, shard.owner) == (version, owner) else None
+
+
+def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
+    """Whether the row is one that the query asks for; the cursor and the execute range are not looked at."""
+    status = row.status if isinstance(row, HistoryRow) else Status.PENDING
+    return (
+        row.namespace == query.namespace
+        and status in query.statuses
+        and row.timer_id.startswith(query.id_prefix)
+        and all(tag in row.tags for tag in query.tags)
+    )
+
+
+def _page(shard: _Shard, keys: list[Key], after: Key, up_to: Key, limit: int) -> Loaded:
+    begin, end = bisect_right(keys, after), bisect_right(keys, up_to)
+    rows = [shard.live[uuid] for _, uuid in keys[begin : min(end, begin + limit)]]
+    return Loaded(rows, up_to if end - begin <= limit else (rows[-1].key if rows else after))
+
+
+def _insert_sorted(keys: list[_K], added: list[_K]) -> None:
+    if len(added) >= _SORT_FROM_KEYS:
+        keys.extend(added)
+        keys.sort()
+    else:
+        for key in added:
+            insort(keys, key)
+
+
+def _history_place(row: HistoryRow) -> ListCursor:
+    return (row.execute_at, row.uuid, row.generation)
+
+
+def _place_of(item: tuple[ListCursor, StoredRow | HistoryRow]) -> ListCursor:
+    return item[0]
+
+
+def _check_batches(batches: Sequence[ShardBatch]) -> None:
+    """The rules of `ShardBatch`, and the one refusal of bad data that every database shares: keys of the wrong size."""
+    if len({batch.shard_id for batch in batches}) != len(batches):
+        raise ValueError("a shard stands twice in one apply")
+    for batch in batches:
+        written = {row.uuid for row in batch.upserts}
+        if len(written) != len(batch.upserts) or not written.isdisjoint(batch.deletes):
+            raise ValueError(f"shard {batch.shard_id}: a uuid is written or deleted twice in one batch")
+        mark = batch.delete_to
+        if mark is not None and any(row.parked is None and row.key <= mark for row in batch.upserts):
+            raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
+        for row in (*batch.upserts, *batch.history):
+            if len(row.uuid) != 16 or not -(2**63) <= row.execute_at < 2**63:
+                raise DefiniteFailure(f"shard {batch.shard_id}: a row's key is out of range")

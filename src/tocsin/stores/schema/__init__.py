@@ -1,0 +1,1 @@
+"""Schemas, one folder a database, as numbered migrations that only go forward."""

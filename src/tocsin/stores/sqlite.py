@@ -1,0 +1,348 @@
+"""The embedded store: one SQLite file, one writing thread, two reading threads.
+
+Statements and their plans are in `sqlite_write`, `sqlite_read` and `sqlite_list`; this file is the life cycle, the
+threads, and the translation of errors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
+from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    Capabilities,
+    Found,
+    Key,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+)
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_list, sqlite_read, sqlite_write
+from tocsin.stores.sqlite_connection import (
+    TRANSLATED,
+    CommitFailed,
+    SqliteSettings,
+    connect,
+    meaning_of,
+    migrate,
+    transact,
+)
+from tocsin.stores.sqlite_lock import FolderLock
+from tocsin.stores.sqlite_rows import LIVE, PARKED
+
+T = TypeVar("T")
+
+_key_encoder = msgspec.json.Encoder()
+_key_decoder = msgspec.json.Decoder(ApiKey)
+
+_MIB = 1024 * 1024
+
+
+class _Lane:
+    """A thread with a connection of its own, which nothing else touches."""
+
+    def __init__(self, name: str, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tocsin-sqlite-{name}")
+
+    async def run(self, work: Callable[[apsw.Connection], T]) -> T:
+        """A caller that is cancelled while the work runs leaves it running to its end."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.connection)
+
+    async def close(self) -> None:
+        """Waits for what was begun, then closes the connection."""
+        await self.run(lambda connection: connection.close())
+        self._thread.shutdown()
+
+
+class SqliteStore:
+    """Timers in the SQLite file at `path`.
+
+    `node` False leaves the folder's lock alone, for administration beside a running server. `synchronous` FULL makes an
+    acknowledged write survive a power cut, NORMAL only a crash of the process. `cache_bytes` is the page cache of the
+    writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
+    reading it. A commit that finds `wal_checkpoint_pages` in the write-ahead log moves them into the file;
+    `wal_bytes_max` is what the log's file is cut back to afterwards. `busy_timeout_ms` is how long one waits for another
+    process's transaction. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+
+    `on_commit_io_error` is called, in the writing thread, when a COMMIT meets an I/O error: what the disk holds isn't
+    known then, the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is
+    opened anew.
+    """
+
+    capabilities = Capabilities(range_delete=True, exclusive=True)
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        node: bool = True,
+        synchronous: str = "FULL",
+        page_bytes: int = 4096,
+        cache_bytes: int = 64 * _MIB,
+        read_cache_bytes: int = 8 * _MIB,
+        mmap_bytes: int = 0,
+        wal_checkpoint_pages: int = 20_000,
+        wal_bytes_max: int = 256 * _MIB,
+        busy_timeout_ms: int = 5_000,
+        read_octets_max: int = 16 * _MIB,
+        vfs: str | None = None,
+        on_commit_io_error: Callable[[Exception], None] | None = None,
+    ) -> None:
+        if synchronous not in ("FULL", "NORMAL", "EXTRA"):
+            raise ConfigError(f"synchronous is {synchronous!r}; it must be FULL, NORMAL or EXTRA")
+        self._path = Path(path)
+        self._settings = SqliteSettings(
+            path=self._path,
+            synchronous=synchronous,
+            page_bytes=page_bytes,
+            cache_bytes=cache_bytes,
+            mmap_bytes=mmap_bytes,
+            wal_checkpoint_pages=wal_checkpoint_pages,
+            wal_bytes_max=wal_bytes_max,
+            busy_timeout_ms=busy_timeout_ms,
+            vfs=vfs,
+        )
+        self._read_cache_bytes = read_cache_bytes
+        self._read_octets_max = read_octets_max
+        self._lock = FolderLock(self._path.parent) if node else None
+        self._lanes: list[_Lane] = []
+        self._commit_io_error: str | None = None
+        self.on_commit_io_error = on_commit_io_error
+
+    async def open(self, total_shards: int | None) -> int:
+        """See the port. Creates the folder and the file when they are missing."""
+        if self._lanes:
+            raise ConfigError(f"{self._path} is open already")
+        return await asyncio.get_running_loop().run_in_executor(None, self._open, total_shards)
+
+    def _open(self, total_shards: int | None) -> int:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"the data folder {self._path.parent} can't be made: {error.strerror}") from error
+        if self._lock is not None:
+            self._lock.acquire()
+        connections: list[apsw.Connection] = []
+        try:
+            writer = connect(self._settings, cache_bytes=self._settings.cache_bytes, read_only=False)
+            connections.append(writer)
+            migrate(writer, self._path)
+            number = transact(writer, lambda: _fix_total_shards(writer, total_shards))
+            connections += [
+                connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=True) for _ in range(2)
+            ]
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
+            if self._lock is not None:
+                self._lock.release()
+            if isinstance(error, TRANSLATED):
+                raise meaning_of(error, self._path) from error
+            raise
+        self._lanes = [_Lane(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
+        return number
+
+    async def close(self) -> None:
+        """See the port. The last connection to close moves the write-ahead log into the file."""
+        # The writer goes last: the reading connections couldn't clean up the log.
+        lanes, self._lanes = self._lanes[::-1], []
+        try:
+            for lane in lanes:
+                await lane.close()
+        except apsw.Error as error:
+            raise meaning_of(error, self._path) from error
+        finally:
+            if lanes and self._lock is not None:
+                self._lock.release()
+
+    async def now(self) -> int:
+        """The machine's clock: the store is nobody else's."""
+        return time.time_ns() // 1000
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """See the port."""
+        return await self._load(sqlite_read.shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port."""
+        return await self._write(
+            lambda connection: sqlite_write.claim(connection, shard_id, expected_version, owner, standing_still)
+        )
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """See the port."""
+        return await self._write(lambda connection: sqlite_write.release(connection, shard_id, version, owner))
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+        await self._write(lambda connection: sqlite_write.put_member(connection, member))
+        return await self.now()
+
+    async def members(self) -> builtins.list[Member]:
+        """See the port."""
+        return await self._load(sqlite_read.members)
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """See the port."""
+        sql = "DELETE FROM members WHERE member_incarnation = ?"
+        await self._write(lambda connection: _changes(connection, sql, incarnation))
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. One transaction, one fsync."""
+        if not batches:
+            return []
+        return await self._write(lambda connection: sqlite_write.apply(connection, batches))
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+        )
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: sqlite_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+        )
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        return await self._load(lambda connection: sqlite_read.fetch(connection, shard_id, uuids))
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._read(
+            lambda connection: _snapshot(connection, lambda: sqlite_list.list_rows(connection, query, octets_max))
+        )
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._write(lambda connection: sqlite_write.purge_history(connection, now_us, limit))
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """See the port. By name."""
+        sql = "SELECT namespace_record FROM namespaces ORDER BY namespace_name"
+        return [decode_namespace(record) for record in await self._records(sql)]
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        record = encode_namespace(namespace).decode()
+        if create:
+            sql = "INSERT INTO namespaces (namespace_record, namespace_name) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        else:
+            sql = "UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ?"
+        return await self._write(lambda connection: _changes(connection, sql, record, namespace.name) > 0)
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """See the port. By key_id."""
+        sql = "SELECT key_record FROM api_keys ORDER BY key_id"
+        return [_key_decoder.decode(record) for record in await self._records(sql)]
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        sql = "INSERT OR REPLACE INTO api_keys (key_id, key_record) VALUES (?, ?)"
+        record = _key_encoder.encode(key).decode()
+        await self._write(lambda connection: _changes(connection, sql, key.key_id, record))
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        sql = "DELETE FROM api_keys WHERE key_id = ?"
+        return await self._write(lambda connection: _changes(connection, sql, key_id) > 0)
+
+    # -- threads
+
+    async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+        return await self._lane(0).run(lambda connection: self._transact(connection, work))
+
+    async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
+        """What the engine waits for goes by a thread of its own, so that a long list is never before it."""
+        return await self._lane(1).run(lambda connection: self._translated(connection, work))
+
+    async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        return await self._lane(2).run(lambda connection: self._translated(connection, work))
+
+    async def _records(self, sql: str) -> builtins.list[bytes]:
+        return await self._read(lambda connection: [row[0].encode() for row in connection.execute(sql)])
+
+    def _lane(self, index: int) -> _Lane:
+        if not self._lanes:
+            raise StoreUnavailable(f"{self._path} is not open")
+        return self._lanes[index]
+
+    def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+        if self._commit_io_error is not None:
+            raise StoreUnavailable(f"{self._path} takes no writes since a commit failed: {self._commit_io_error}")
+        try:
+            return transact(connection, lambda: work(connection))
+        except CommitFailed as error:
+            raise self._commit_failed(error) from error
+        except TRANSLATED as error:
+            raise meaning_of(error, self._path) from error
+
+    def _commit_failed(self, error: CommitFailed) -> StoreError:
+        meaning = meaning_of(error, self._path)
+        if isinstance(error.__cause__, apsw.IOError):
+            # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
+            self._commit_io_error = str(error)
+            if self.on_commit_io_error is not None:
+                self.on_commit_io_error(meaning)
+        return meaning
+
+    def _translated(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            return work(connection)
+        except (*TRANSLATED, msgspec.DecodeError) as error:
+            raise meaning_of(error, self._path) from error
+
+
+def _fix_total_shards(connection: apsw.Connection, wanted: int | None) -> int:
+    """Data exists from the first claim on; before that, the number may still be chosen."""
+    fixed: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'").get
+    if fixed is not None and wanted in (None, fixed):
+        return fixed
+    if fixed is not None and connection.execute("SELECT 1 FROM timers LIMIT 1").get is not None:
+        raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+    number = wanted or TOTAL_SHARDS_DEFAULT
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('total_shards', ?)", (number,))
+    return number
+
+
+def _changes(connection: apsw.Connection, sql: str, *values: Any) -> int:
+    connection.execute(sql, values)
+    return connection.changes()
+
+
+def _snapshot(connection: apsw.Connection, work: Callable[[], T]) -> T:
+    connection.execute("BEGIN")
+    try:
+        return work()
+    finally:
+        connection.execute("ROLLBACK")

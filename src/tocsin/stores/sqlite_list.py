@@ -1,0 +1,185 @@
+"""Lists over SQLite: many sorted ranges (shard by shard; live, parked, finished) walked as one, with bounded work.
+
+Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows of
+the chunk that match. So no call reads further than its budget, however few rows match.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from functools import cache
+from typing import Any
+
+import apsw
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.stores.sqlite_read import octets_of, read_page
+from tocsin.stores.sqlite_rows import (
+    HISTORY,
+    HISTORY_COLUMNS,
+    LIVE,
+    PARKED,
+    ROW_COLUMNS,
+    history_aggregates,
+    history_rows,
+    row_aggregates,
+    stored_rows,
+    tags_text,
+)
+
+_INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
+#: Rows that one chunk of one range may span.
+_CHUNK_ROWS_MAX = 8_192
+
+_TIMERS_FROM = (
+    "FROM timers WHERE shard_id = :shard AND row_type = :type "
+    "AND (timer_execute_at, timer_uuid) >= (:at, :uuid) "
+    "AND (timer_execute_at, timer_uuid, timer_generation) > (:at, :uuid, :generation) "
+)
+_HISTORY_FROM = (
+    "FROM history WHERE shard_id = :shard "
+    "AND (timer_execute_at, timer_uuid, timer_generation) > (:at, :uuid, :generation) "
+)
+_ORDER = "ORDER BY timer_execute_at, timer_uuid, timer_generation "
+_TIMERS_ORDER = "ORDER BY timer_execute_at, timer_uuid "
+
+
+@cache
+def end_sql(*, history: bool) -> str:
+    """The place of the :span-th row behind a place, if there are so many below :before."""
+    rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
+    return (
+        f"SELECT timer_execute_at, timer_uuid, timer_generation {rows}AND timer_execute_at <= :last "
+        f"{order}LIMIT 1 OFFSET :span - 1"
+    )
+
+
+@cache
+def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses: int) -> str:
+    """The matching rows between two places; without `ended`, up to the instant :last."""
+    rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
+    rows += "AND (timer_execute_at, timer_uuid) <= (:end_at, :end_uuid) " if ended else "AND timer_execute_at <= :last "
+    if ended and history:
+        rows += "AND (timer_execute_at, timer_uuid, timer_generation) <= (:end_at, :end_uuid, :end_generation) "
+    rows += "AND timer_namespace = :namespace "
+    if prefix:
+        rows += "AND substr(timer_id, 1, length(:prefix)) = :prefix "
+    rows += "".join(f"AND instr(timer_tags, :tag{i}) > 0 " for i in range(tags))
+    if history and statuses:
+        rows += f"AND timer_status IN ({','.join(f':status{i}' for i in range(statuses))}) "
+    rows += f"{order}LIMIT :limit"
+    aggregates = history_aggregates if history else row_aggregates
+    return f"SELECT {aggregates(octets_of(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
+
+
+class _Source:
+    """One sorted range, read ahead chunk by chunk. Everything up to `position` is in `rows`, was taken, or did not
+    match."""
+
+    def __init__(self, connection: apsw.Connection, query: ListQuery, shard_id: int, kind: int) -> None:
+        self.rows: deque[StoredRow | HistoryRow] = deque()
+        self.exhausted = False
+        start = (_INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
+        self.position: ListCursor = max(start, query.cursor or start)
+        self._connection = connection
+        self._history = kind == HISTORY
+        self._limit = query.limit
+        finished = sorted(query.statuses - {Status.PENDING})
+        self._shape = {
+            "history": self._history,
+            "prefix": bool(query.id_prefix),
+            "tags": len(query.tags),
+            "statuses": len(finished) if len(finished) < len(Status) - 1 else 0,
+        }
+        self._parameters: dict[str, Any] = {
+            "shard": shard_id,
+            "type": kind,
+            "namespace": query.namespace,
+            "prefix": query.id_prefix,
+            "last": _INSTANT_MAX if query.execute_before is None else query.execute_before - 1,
+            **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
+            **{f"status{i}": status.value for i, status in enumerate(finished)},
+        }
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything can still come from here."""
+        return bool(self.rows) or not self.exhausted
+
+    def place(self) -> tuple[ListCursor, bool]:
+        """Where this range goes on, and whether a row is ready there; at one place rows come first."""
+        if self.rows:
+            row = self.rows[0]
+            return (row.execute_at, row.uuid, row.generation), False
+        return self.position, True
+
+    def read(self, span: int, octets_max: int) -> int:
+        """Reads on over up to `span` rows; returns how many were passed."""
+        at, uuid, generation = self.position
+        parameters = {**self._parameters, "at": at, "uuid": uuid, "generation": generation}
+        end = self._connection.execute(end_sql(history=self._history), {**parameters, "span": span}).fetchone()
+        if end is not None:
+            parameters |= {"end_at": end[0], "end_uuid": end[1], "end_generation": end[2]}
+        sql = matches_sql(ended=end is not None, **self._shape)
+        limit = min(self._limit, span) + 1
+        rows: list[StoredRow] | list[HistoryRow]
+        if self._history:
+            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, history_rows)
+        else:
+            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, stored_rows)
+        self.rows.extend(rows)
+        if len(rows) >= limit:
+            last = rows[-1]
+            self.position = (last.execute_at, last.uuid, last.generation)
+        elif end is not None:
+            self.position = end
+        else:
+            self.exhausted = True
+        return span if end is not None else len(rows)
+
+
+def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) -> Listed:
+    """See the port. The first chunk of every range is read whatever `scan_rows_max` says, so that each call advances.
+
+    Everything happens in one read transaction of the caller, so that a row which moves meanwhile is neither met twice
+    nor missed.
+    """
+    sources = _sources(connection, query)
+    if not sources:
+        return Listed([], None)
+    span = max(1, min(2 * query.limit, query.scan_rows_max) // len(sources))
+    octets_each = max(1, octets_max // len(sources))
+    scanned = sum(source.read(span, octets_each) for source in sources)
+    spans = [span] * len(sources)
+    rows: list[StoredRow | HistoryRow] = []
+    octets = 0
+    heap = [(*source.place(), i) for i, source in enumerate(sources) if source.pending]
+    heapq.heapify(heap)
+    while heap:
+        place, must_read, i = heap[0]
+        source = sources[i]
+        if must_read:
+            if scanned >= query.scan_rows_max:
+                return Listed(rows, place)
+            spans[i] = min(2 * spans[i], _CHUNK_ROWS_MAX, query.scan_rows_max - scanned)
+            scanned += source.read(spans[i], octets_each)
+        elif rows and (len(rows) >= query.limit or octets + len(source.rows[0].record) > octets_max):
+            last = rows[-1]
+            return Listed(rows, (last.execute_at, last.uuid, last.generation))
+        else:
+            rows.append(source.rows.popleft())
+            octets += len(rows[-1].record)
+        if source.pending:
+            heapq.heapreplace(heap, (*source.place(), i))
+        else:
+            heapq.heappop(heap)
+    return Listed(rows, None)
+
+
+def _sources(connection: apsw.Connection, query: ListQuery) -> list[_Source]:
+    kinds = [LIVE, PARKED] if Status.PENDING in query.statuses else []
+    if query.statuses - {Status.PENDING}:
+        kinds.append(HISTORY)
+    return [_Source(connection, query, shard_id, kind) for shard_id in sorted(set(query.shards)) for kind in kinds]
