@@ -50,7 +50,9 @@ class Node:
 
     def _observe(self, event: Event) -> None:
         if not isinstance(event, _QUIET):
-            self._world.say(self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event))
+            self._world.say(
+                self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event)
+            )
 
     def _new_receiver(self) -> Receiver:
         return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))

@@ -82,7 +82,12 @@ class Receiver:
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
         if world.healed or chance < 0.5:
-            return Response(200, rng.choice((b"", b'{"ok":true}'))), min(delay_s, 0.2) if world.healed else delay_s, True, True
+            return (
+                Response(200, rng.choice((b"", b'{"ok":true}'))),
+                min(delay_s, 0.2) if world.healed else delay_s,
+                True,
+                True,
+            )
         if self.destination(ring.url) in world.broken_hosts or chance < 0.6:
             return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
         if chance < 0.75:

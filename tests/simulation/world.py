@@ -18,7 +18,7 @@ from tocsin.ports.store import ListQuery, StoredRow
 from tocsin.model.timer import Status
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
-from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop
+from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
 
 from .chaos import Chaos
 from .clients import Client
@@ -82,6 +82,7 @@ class World:
             write_timeout_us=rng.choice((SECOND // 2, 4 * SECOND)),
             store_timeout_us=rng.choice((SECOND, 3 * SECOND)),
             drain_timeout_us=5 * SECOND,
+            refused_interval_us=5 * SECOND,
             resume_rows=rng.choice((1, 2, 50)),
             shun_us=3 * SECOND,
             purge_interval_us=20 * SECOND,
@@ -145,8 +146,8 @@ class World:
         """From the start to the reckoning."""
         try:
             self.loop.run_until_complete(self._main())
-        except NothingToDo as error:
-            self.broken("DEADLOCK", str(error))
+        except (NothingToDo, TimeStandsStill) as error:
+            self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")
         self.loop.close()

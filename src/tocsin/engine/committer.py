@@ -167,7 +167,14 @@ class Lane:
     async def _cut_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
-        batches = await self._assembled([shard], count, with_finished=False)
+        try:
+            batches = await self._assembled([shard], count, with_finished=False)
+        except StoreCorrupted:
+            raise
+        except StoreError as unread:
+            self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
+            shard.refuse_clients(Unavailable(f"the store can't be read: {unread}"))
+            return False
         if not batches:
             return True
         error = await self._try(batches)
@@ -199,7 +206,7 @@ class Lane:
                     return False
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
-                shard.window.give_up(entry)
+                shard.window.give_up(entry, self._context.clock.boottime_us())
         return True
 
     async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:

@@ -39,6 +39,7 @@ class Dispatcher:
         self._destinations: dict[str, Destination] = {}
         self._in_flight = 0
         self._starved: dict[Shard, None] = {}
+        self._hungry: dict[Destination, None] = {}
         self._wakes: list[tuple[int, int]] = []
         self._wake_of: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
@@ -158,8 +159,7 @@ class Dispatcher:
         window.set_aside()
         window.accept(Op(Kind.PARK, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
         shard.lane.poke(shard, urgent=False)
-        if shard.parked_reasons is not None:
-            shard.parked_reasons.add(reason)
+        shard.note_parked(reason)
         self._context.observe(RowParked(shard.shard_id, row.key[1], reason))
 
     def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
@@ -253,19 +253,32 @@ class Dispatcher:
     def _next(self, destination: Destination, now: int) -> None:
         """The freed slot goes to who waits for this destination, then to the shards that wait for any slot."""
         limit = self._context.limits.callbacks_in_flight_max
-        waiting = destination.waiting
         may = self._may_dispatch(now)
-        while may and waiting and destination.in_flight < destination.limit and self._in_flight < limit:
-            shard, row = waiting.popleft()
-            if shard.window is not None and not shard.draining and shard.window.holds(row):
-                self._ring(shard, row, destination, now)
+        if may:
+            self._serve(destination, now)
         healthy = destination.limit == self._context.limits.destination_in_flight_max
-        if healthy and not waiting and destination.in_flight == 0:
+        if healthy and not destination.waiting and destination.in_flight == 0:
             self._destinations.pop(destination.name, None)
+        while may and self._hungry and self._in_flight < limit:
+            hungry = next(iter(self._hungry))
+            del self._hungry[hungry]
+            self._serve(hungry, now)
         while may and self._starved and self._in_flight < limit:
             shard = next(iter(self._starved))
             del self._starved[shard]
             self.pump(shard)
+
+    def _serve(self, destination: Destination, now: int) -> None:
+        """Rings what waits for this destination, as far as it and the node have room."""
+        waiting = destination.waiting
+        while waiting and destination.in_flight < destination.limit:
+            if self._in_flight >= self._context.limits.callbacks_in_flight_max:
+                # None of its own answers may be to come that would bring it another turn.
+                self._hungry[destination] = None
+                return
+            shard, row = waiting.popleft()
+            if shard.window is not None and not shard.draining and shard.window.holds(row):
+                self._ring(shard, row, destination, now)
 
     def room_for(self, reason: str) -> int:
         """How many timers parked for this reason may come back now."""

@@ -42,9 +42,10 @@ class Supervisor:
         self._last_ok: int | None = None
         self._verified = False
         self._closing = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
+        self._claiming: set[int] = set()
         self._shunned: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
@@ -52,7 +53,9 @@ class Supervisor:
             lane = self._lanes[shard_id % len(self._lanes)]
             shard = Shard(shard_id, context, lane, changed=self._changed, lost=self._lost)
             self.shards[shard_id] = shard
-            self._loaders[shard_id] = Loader(shard, context, changed=self._changed, leave=self._leave)
+            self._loaders[shard_id] = Loader(
+                shard, context, spawn=self._spawn, changed=self._changed, leave=self._leave
+            )
 
     # ------------------------------------------------------------------ life
 
@@ -96,11 +99,11 @@ class Supervisor:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             error = task.exception()
             assert error is not None
@@ -131,6 +134,7 @@ class Supervisor:
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
+            self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
         self._last_ok = sent
         # The store read its clock somewhere within the round trip; the doubt is on our side.
         round_trip = done - sent
@@ -161,8 +165,10 @@ class Supervisor:
     async def _supervise(self) -> None:
         context = self._context
         try:
+            # In this order: who owns a shard wrote its member row before, so whoever is missing now has left for good.
+            states = await context.bounded(context.store.shards())
             self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
-            self.states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
+            self.states = {state.shard_id: state for state in states}
         except StoreCorrupted:
             raise
         except StoreError as error:
@@ -178,9 +184,19 @@ class Supervisor:
             if shard.window is not None and not wanted and self._settled(boot):
                 self._guarded(shard, self._release(shard))
             elif shard.window is not None and not shard.draining:
+                shard.try_refused_again()
                 self._guarded(shard, sweep(shard, context, self.dispatcher))
             elif shard.window is None and wanted and self._may_claim(shard.shard_id, boot):
                 self._guarded(shard, self._claim(shard))
+            elif shard.window is None and not wanted:
+                self._disown(shard)
+
+    def _disown(self, shard: Shard) -> None:
+        """A shard still in this node's name, because a release failed or a claim landed late, is given back: nobody else
+        may claim it while this node lives."""
+        state = self.states.get(shard.shard_id)
+        if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
+            self._guarded(shard, self._release_version(shard.shard_id, state.version))
 
     def _wanted(self, shard_id: int) -> bool:
         exclusive = self._context.store.capabilities.exclusive
@@ -219,6 +235,16 @@ class Supervisor:
         self._spawn(run())
 
     async def _claim(self, shard: Shard) -> None:
+        """One claim of a shard at a time: each success is used exactly once."""
+        if shard.window is not None or shard.shard_id in self._claiming:
+            return
+        self._claiming.add(shard.shard_id)
+        try:
+            await self._take(shard)
+        finally:
+            self._claiming.discard(shard.shard_id)
+
+    async def _take(self, shard: Shard) -> None:
         """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""
         context, shard_id = self._context, shard.shard_id
         state = self.states.get(shard_id) or ShardState(shard_id, 0, None)

@@ -25,13 +25,17 @@ class NothingToDo(RuntimeError):
     """The main coroutine waits for something that nobody can bring about any more."""
 
 
+class TimeStandsStill(RuntimeError):
+    """Callbacks make one another ready for ever, so that time can't advance."""
+
+
 class SimulationLoop(asyncio.AbstractEventLoop):
     """The loop. `time()` is in seconds, begins at 0, and is exact to the microsecond.
 
     Errors that nobody retrieves end up in `unhandled` instead of a log.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, turns_per_instant_max: int = 20_000) -> None:
         self.unhandled: list[dict[str, Any]] = []
         self.steps = 0
         self._now_us = 0
@@ -41,6 +45,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._frozen: dict[str, list[asyncio.Handle]] = {}
         self._running = False
         self._closed = False
+        self._turns_per_instant_max = turns_per_instant_max
+        self._turns = 0
 
     # ------------------------------------------------------------------ time and scheduling
 
@@ -118,7 +124,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ running
 
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
-        """Runs the coroutine to its end. Raises NothingToDo when it waits for ever."""
+        """Runs the coroutine to its end. Raises NothingToDo when it waits for ever, TimeStandsStill
+        when callbacks keep time from advancing (`turns_per_instant_max`)."""
         main = self.create_task(future)
         asyncio._set_running_loop(self)
         self._running = True
@@ -137,7 +144,12 @@ class SimulationLoop(asyncio.AbstractEventLoop):
                 heappop(alarms)
             if not alarms:
                 raise NothingToDo("no callback is ready and no alarm is set")
-            self._now_us = max(self._now_us, alarms[0][0])
+            if alarms[0][0] > self._now_us:
+                self._now_us = alarms[0][0]
+                self._turns = 0
+        self._turns += 1
+        if self._turns > self._turns_per_instant_max:
+            raise TimeStandsStill(f"{self._turns} turns at {self.time()} s")
         while alarms and alarms[0][0] <= self._now_us:
             ready.append(heappop(alarms)[2])
         for _ in range(len(ready)):
