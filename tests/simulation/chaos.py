@@ -24,6 +24,7 @@ class Chaos:
         self._rng = world.rng("chaos")
         self._tasks: list[asyncio.Task[None]] = []
         self._bad_rows = 0
+        self._ending: set[Node] = set()
         for node in world.nodes:
             node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if world.faulty else 0.0
             node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if world.faulty else 0.0
@@ -62,20 +63,22 @@ class Chaos:
     # ------------------------------------------------------------------ faults
 
     async def _crash(self, node: Node) -> None:
-        if node.supervisor is None:
+        if node.supervisor is None or node in self._ending:
             return
+        self._ending.add(node)
         await node.crash()
         await asyncio.sleep(self._rng.choice((0.0, 1.0, 8.0)))
         node.start()
+        self._ending.discard(node)
 
     async def _restart(self, node: Node) -> None:
-        if node.supervisor is None:
+        if node.supervisor is None or node in self._ending:
             return
-        supervisor = node.supervisor
+        self._ending.add(node)
         await node.close()
-        if node.supervisor is None and supervisor is not None:
-            await asyncio.sleep(self._rng.uniform(0, 3))
-            node.start()
+        await asyncio.sleep(self._rng.uniform(0, 3))
+        node.start()
+        self._ending.discard(node)
 
     async def _freeze(self, node: Node) -> None:
         if node.frozen:

@@ -111,7 +111,8 @@ class Client:
             world.ledger.acknowledged_s[self.uuid] = world.loop.time()
             self._check_stored(token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):
-            states.discard(token)
+            if heard_all:
+                states.discard(token)
             world.ledger.gone(self.uuid, answer.code)
             self._check_absent()
         elif isinstance(answer, _REFUSED) and heard_all:

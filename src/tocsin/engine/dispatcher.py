@@ -289,7 +289,7 @@ class Dispatcher:
         if kind == "destination":
             destination = self._destinations.get(name)
             waiting = len(destination.waiting) if destination is not None else 0
-            return max(self._context.limits.destination_waiting_max // 2 - waiting, 0)
+            return max(max(self._context.limits.destination_waiting_max // 2, 1) - waiting, 0)
         return 0
 
     # ------------------------------------------------------------------ alarms
