@@ -85,7 +85,7 @@ class Client:
         before = [world.ledger.due[token] for token in states if token != ABSENT]
         # An update that leaves the instant may meet any of the states, and a reschedule by the receiver.
         earliest = due if moves else min(before, default=0) if self._never_rescheduled(states) else 0
-        token = world.ledger.token(earliest, single=kind is Kind.CREATE and policy is None)
+        token = world.ledger.token(earliest, world.true_us(), single=kind is Kind.CREATE and policy is None)
         if kind is Kind.UPDATE:
             policy = _POLICIES[1]
         timer = Timer(
@@ -108,7 +108,6 @@ class Client:
                 world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
             world.ledger.acknowledged(self.uuid, token)
             world.ledger.created.add(self.uuid)
-            world.ledger.acknowledged_s[self.uuid] = world.loop.time()
             self._check_stored(token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):
             if heard_all:

@@ -26,21 +26,22 @@ class Ledger:
         self._tokens = 0
         self.possible: dict[bytes, set[int]] = {}
         self.due: dict[int, int] = {}
+        self.wanted: dict[int, int] = {}
         self.root: dict[int, int] = {}
         self.single: set[int] = set()
         self.settled: set[int] = set()
         self.fires: dict[int, int] = {}
         self.done: set[int] = set()
         self.duplicates = 0
-        #: Timers that were ever acknowledged, and when (the loop's seconds) last.
+        #: Timers that were ever acknowledged.
         self.created: set[bytes] = set()
-        self.acknowledged_s: dict[bytes, float] = {}
         self.early_us_max = 0
 
-    def token(self, due: int, *, parent: int | None = None, single: bool = False) -> int:
-        """A new token: not to ring before `due`; `single` when one attempt, whatever its end, settles it."""
+    def token(self, due: int, now: int, *, parent: int | None = None, single: bool = False) -> int:
+        """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it."""
         self._tokens += 1
         self.due[self._tokens] = due
+        self.wanted[self._tokens] = max(due, now)
         self.root[self._tokens] = self.root[parent] if parent is not None else self._tokens
         if single:
             self.single.add(self._tokens)

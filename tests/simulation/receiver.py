@@ -101,7 +101,7 @@ class Receiver:
         if chance < 0.9:
             return Response(200, b"<html>"), delay_s, False, False
         due = ring.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
-        child = world.ledger.token(due, parent=token, single=token in world.ledger.single)
+        child = world.ledger.token(due, world.true_us(), parent=token, single=token in world.ledger.single)
         body = b'{"ok":true,"nextExecuteAt":"%s","payload":{"token":%d}}' % (format_instant(due).encode(), child)
         return Response(200, body), delay_s, False, True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tocsin.engine.committer import Lane
@@ -73,6 +74,9 @@ class Supervisor:
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
         self._closing = True
+        while self._claiming:
+            # What such a claim brings is given back by it.
+            await asyncio.sleep(0.01)
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
         await self._stop()
@@ -134,7 +138,8 @@ class Supervisor:
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
-            self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
+            if self._last_ok is not None:
+                self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
         self._last_ok = sent
         # The store read its clock somewhere within the round trip; the doubt is on our side.
         round_trip = done - sent
@@ -182,12 +187,12 @@ class Supervisor:
                 continue
             wanted = self._wanted(shard.shard_id)
             if shard.window is not None and not wanted and self._settled(boot):
-                self._guarded(shard, self._release(shard))
+                self._guarded(shard, partial(self._release, shard))
             elif shard.window is not None and not shard.draining:
                 shard.try_refused_again()
-                self._guarded(shard, sweep(shard, context, self.dispatcher))
+                self._guarded(shard, partial(sweep, shard, context, self.dispatcher))
             elif shard.window is None and wanted and self._may_claim(shard.shard_id, boot):
-                self._guarded(shard, self._claim(shard))
+                self._guarded(shard, partial(self._claim, shard))
             elif shard.window is None and not wanted:
                 self._disown(shard)
 
@@ -196,7 +201,7 @@ class Supervisor:
         may claim it while this node lives."""
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
-            self._guarded(shard, self._release_version(shard.shard_id, state.version))
+            self._guarded(shard, partial(self._release_version, shard.shard_id, state.version))
 
     def _wanted(self, shard_id: int) -> bool:
         exclusive = self._context.store.capabilities.exclusive
@@ -219,16 +224,15 @@ class Supervisor:
             return True
         return self.membership.standing_still(state.owner, boot) is not None
 
-    def _guarded(self, shard: Shard, work: Coroutine[Any, Any, None]) -> None:
+    def _guarded(self, shard: Shard, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs it unless something else is being done to the shard."""
         if shard.shard_id in self._busy:
-            work.close()
             return
         self._busy.add(shard.shard_id)
 
         async def run() -> None:
             try:
-                await work
+                await work()
             finally:
                 self._busy.discard(shard.shard_id)
 
@@ -271,7 +275,9 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
-        elif not self._closing:
+        elif self._closing:
+            await self._release_version(shard_id, version)
+        else:
             shard.own(version)
 
     async def _reclaim(self, shard: Shard) -> None:
