@@ -73,10 +73,11 @@ class Dispatcher:
         """The node may dispatch until this boot time (rule 6)."""
         self._lease_until = lease_until
 
-    def resume(self) -> None:
-        """Lease and clock are in order; whatever is due rings now."""
+    def resume(self, clock_base_us: int) -> None:
+        """Lease and clock are in order; whatever is due rings now. `clock_base_us` is the wall clock less the boot time
+        clock at the moment whose wall clock was confirmed: a jump since then must not pass for confirmed."""
         clock = self._context.clock
-        self._clock_base = clock.now_us() - clock.boottime_us()
+        self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))

@@ -152,7 +152,7 @@ class Supervisor:
         if not self._verified:
             await self._verify()
         if self.dispatcher.paused_reason is not None:
-            self.dispatcher.resume()
+            self.dispatcher.resume(wall - sent)
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
