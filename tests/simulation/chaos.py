@@ -51,6 +51,7 @@ class Chaos:
             node.link.poison = set()
         await asyncio.gather(*self._tasks)
         for node in world.nodes:
+            node.link.fault_rate = 0.0
             node.link.cut = ""
             node.thaw()
             node.clock.correct()
