@@ -41,7 +41,7 @@ class Supervisor:
         self._counter = 0
         self._last_ok: int | None = None
         self._verified = False
-        self._closing = False
+        self.closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
@@ -69,7 +69,7 @@ class Supervisor:
 
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
-        self._closing = True
+        self.closing = True
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
         await self._stop()
@@ -80,7 +80,7 @@ class Supervisor:
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
-        self._closing = True
+        self.closing = True
         await self._stop()
 
     async def _stop(self) -> None:
@@ -168,7 +168,7 @@ class Supervisor:
         except StoreError as error:
             context.observe(LoadFailed(-1, str(error)))
             return
-        if self._closing:
+        if self.closing:
             return
         boot = context.clock.boottime_us()
         for shard in self.shards.values():
@@ -245,13 +245,13 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
-        elif not self._closing:
+        elif not self.closing:
             shard.own(version)
 
     async def _reclaim(self, shard: Shard) -> None:
         """Rule 3: after an unknown outcome the shard gets a new version, so that the late batch can't land."""
         context = self._context
-        while shard.window is None and not self._closing:
+        while shard.window is None and not self.closing:
             try:
                 states = await context.bounded(context.store.shards())
             except StoreCorrupted:
@@ -325,7 +325,7 @@ class Supervisor:
     def _lost(self, shard: Shard, reason: str) -> None:
         self.dispatcher.remove(shard)
         self._count_owned()
-        if reason == "unknown_outcome" and not self._closing:
+        if reason == "unknown_outcome" and not self.closing:
             self._spawn(self._reclaim(shard))
 
     def _count_owned(self) -> None:
@@ -347,7 +347,7 @@ class Supervisor:
         """Retention: finished timers whose time is over go in bulk."""
         context, limits = self._context, self._context.limits
         removed = limits.purge_rows
-        while removed >= limits.purge_rows and not self._closing:
+        while removed >= limits.purge_rows and not self.closing:
             try:
                 removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
             except StoreCorrupted:
