@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
         """See asyncio.Protocol."""
         self.lost = True
         attempt, self.attempt = self.attempt, None
-        self._parser = None  # It refers to us in turn.
+        del self._parser  # It refers to us in turn.
         self._owner.lost(self)
         if attempt is None:
             return

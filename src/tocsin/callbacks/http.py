@@ -25,8 +25,8 @@ class HttpCaller:
     """Implements `tocsin.ports.callback.Caller`. All methods are called on one event loop's thread.
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
-    CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final, EGRESS_REFUSED,
-    INVALID_REQUEST. `lookup` and `tls` stand in for the system's resolver and trusted authorities.
+    CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
+    EGRESS_REFUSED and INVALID_REQUEST. `lookup` and `tls` stand in for the system's resolver and trusted authorities.
     """
 
     def __init__(
