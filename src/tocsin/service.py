@@ -120,6 +120,11 @@ class TimerService:
         self._arcs: dict[str, tuple[int, int]] = {}
         self._waiting = 0
 
+    @property
+    def writes_waiting(self) -> int:
+        """Client writes that wait for their batch."""
+        return self._waiting
+
     # ------------------------------------------------------------------ timers
 
     async def create(self, timer: Timer) -> TimerView:
@@ -331,7 +336,7 @@ class TimerService:
         if window is None:
             state = supervisor.states.get(shard_id)
             return ShardView(shard_id, state.version if state else 0, name, owned_here=False)
-        next_key = window.next_key()
+        next_key = window.first_key()
         lag = max(self._context.clock.now_us() - next_key[0], 0) if next_key is not None else 0
         return ShardView(
             shard_id,
@@ -348,7 +353,7 @@ class TimerService:
         """Why the node should get no traffic now; empty when it is ready."""
         supervisor = self._supervisor
         reasons = []
-        if supervisor.closing:
+        if supervisor.closing or supervisor.draining:
             reasons.append("the node is shutting down")
         if supervisor.dispatcher.paused_reason is not None:
             reasons.append(f"nothing rings: {supervisor.dispatcher.paused_reason}")

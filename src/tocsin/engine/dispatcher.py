@@ -62,6 +62,11 @@ class Dispatcher:
         """Callbacks under way."""
         return self._in_flight
 
+    @property
+    def waiting(self) -> int:
+        """Due timers that wait for their destination's limit (some may have been changed or moved since)."""
+        return sum(len(destination.waiting) for destination in self._destinations.values())
+
     def pause(self, reason: str, detail: str = "") -> None:
         """Nothing rings until `resume`."""
         if self._paused != reason:

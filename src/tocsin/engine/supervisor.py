@@ -42,6 +42,8 @@ class Supervisor:
         self._last_ok: int | None = None
         self._verified = False
         self.closing = False
+        #: Set before `close`, to have the node called not ready while requests still end.
+        self.draining = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
@@ -66,6 +68,12 @@ class Supervisor:
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
         self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._supervise))
+
+    def overdue_us(self) -> int:
+        """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
+        now = self._context.clock.now_us()
+        keys = (shard.window.first_key() for shard in self.dispatcher.shards.values() if shard.window is not None)
+        return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
 
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""

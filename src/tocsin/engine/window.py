@@ -144,6 +144,11 @@ class Window:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
+    def first_key(self) -> Key | None:
+        """The smallest key in the window, rows set aside included, or None."""
+        tops = [top for heap in (self._order, self._aside) if (top := self._top(heap)) is not None]
+        return min(tops, default=None)
+
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
         key = self._top(self._order)

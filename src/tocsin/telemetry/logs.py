@@ -94,6 +94,8 @@ class EventLog:
         level = _LEVELS[type(event)]
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
             level = logging.DEBUG
+        if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
+            level = logging.DEBUG
         if level > logging.DEBUG or self._debug:
             self._logger.log(level, _words(type(event).__name__), **_fields(event))
 
