@@ -14,7 +14,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
@@ -290,7 +289,6 @@ async def _serve(settings: Settings) -> int:
         os._exit(EXIT_FATAL)
 
     try:
-        Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
         server = Server(settings, on_fatal=on_fatal)
         await server.start()
     except (TocsinError, OSError) as error:
