@@ -29,7 +29,7 @@ class InvalidUrl(ValueError):
 
 
 class Origin(NamedTuple):
-    """Scheme, host and port. `host` is lower-case ASCII, without brackets; `address` is there when it is an IP literal.
+    """Scheme, host and port. `host` is lower-case ASCII, without brackets; `is_address`: it is an IP address, not a name.
 
     `destination` is the text by which concurrency is limited and connections are shared.
     """
@@ -37,7 +37,7 @@ class Origin(NamedTuple):
     scheme: str
     host: str
     port: int
-    address: Address | None
+    is_address: bool
     destination: str
 
 
@@ -75,7 +75,7 @@ def parse_origin(scheme: str, authority: str) -> tuple[Origin, str]:
     shown = f"[{host}]" if isinstance(address, ipaddress.IPv6Address) else host
     host_header = shown if port in (None, _PORTS[scheme]) else f"{shown}:{port}"
     actual = _PORTS[scheme] if port is None else port
-    return Origin(scheme, host, actual, address, f"{scheme}://{shown}:{actual}"), host_header
+    return Origin(scheme, host, actual, address is not None, f"{scheme}://{shown}:{actual}"), host_header
 
 
 def split_authority(authority: str) -> tuple[str, int | None, Address | None]:
