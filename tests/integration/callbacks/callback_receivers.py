@@ -135,6 +135,26 @@ def answer_with(*pieces: bytes, close: bool = False) -> Script:
     return script
 
 
+def a_ring(url: str, **changes: Any) -> Ring:
+    """An ordinary attempt with a generous timeout."""
+    now_us = time.time_ns() // 1_000
+    return Ring(
+        namespace="n",
+        timer_id="t",
+        execute_at=now_us,
+        fired_at=now_us,
+        attempt=1,
+        payload=msgspec.Raw(b'{"a":1}'),
+        message_id="m1",
+        url=url,
+        method="POST",
+        headers=None,
+        timeout_us=20_000_000,
+        secret=None,
+        traceparent=None,
+    )._replace(**changes)
+
+
 class Client:
     """An HttpCaller whose `done`s are checked: exactly once each, and never from inside `ring`."""
 
@@ -149,22 +169,7 @@ class Client:
         """Starts a call with a generous timeout."""
         future: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
         self.begun.append(future)
-        now_us = time.time_ns() // 1_000
-        ring = Ring(
-            namespace="n",
-            timer_id="t",
-            execute_at=now_us,
-            fired_at=now_us,
-            attempt=1,
-            payload=msgspec.Raw(b'{"a":1}'),
-            message_id="m1",
-            url=url,
-            method="POST",
-            headers=None,
-            timeout_us=20_000_000,
-            secret=None,
-            traceparent=None,
-        )._replace(**changes)
+        ring = a_ring(url, **changes)
         returned = False
 
         def done(exchange: Exchange) -> None:
