@@ -85,14 +85,13 @@ class Ledger:
         return wrong
 
     def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, int]]]:
-        """How many versions arrived more than once, and those of them whose former arrival was not shortly before a
-        kill."""
+        """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill."""
         count, unexplained = 0, []
         for timer, receipts in self.receipts.items():
-            seen: dict[int, Receipt] = {}
+            seen: dict[tuple[int, int], Receipt] = {}
             for receipt in receipts:
-                former = seen.get(receipt.version)
-                seen[receipt.version] = receipt
+                former = seen.get((receipt.version, receipt.attempt))
+                seen[receipt.version, receipt.attempt] = receipt
                 if former is None:
                     continue
                 count += 1
