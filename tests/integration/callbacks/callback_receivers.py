@@ -85,7 +85,8 @@ class Receiver:
 
     async def start(self, host: str, tls: ssl.SSLContext | None) -> None:
         """Listens."""
-        self._server = await asyncio.start_server(self._accept, host, 0, ssl=tls)
+        # With a short queue the kernel drops the opening of many connections at once, to be repeated a second later.
+        self._server = await asyncio.start_server(self._accept, host, 0, ssl=tls, backlog=1_024)
         self.port = self._server.sockets[0].getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http{'s' if tls else ''}://{shown}:{self.port}/hook"

@@ -79,6 +79,7 @@ CLOSING = {
     "connection: close": (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx", Response(200, b"x")),
     "HTTP/1.0": (b"HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\nx", Response(200, b"x")),
     "one answer too many": (OK + OK, Response(200, b'{"ok":true}')),
+    "one empty answer too many": (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n" * 2, Response(200)),
     "body longer than announced": (OK + b"more", Response(200, b'{"ok":true}')),
 }
 
