@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from typing import cast
 
 
 class Caller(asyncio.Protocol):
@@ -24,8 +25,8 @@ class Caller(asyncio.Protocol):
         self.first_failure = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop has a transport class of its own.
+        self._transport = cast("asyncio.Transport", transport)
         self._next()
 
     def _next(self) -> None:
@@ -88,8 +89,8 @@ class Answerer(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop has a transport class of its own.
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
