@@ -255,3 +255,19 @@ class _FileSource(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         return {name: entry.value for name, entry in self._entries.items()}
+
+
+def is_duration(field: str) -> bool:
+    """Whether the field holds microseconds and is written as a duration."""
+    return field in _DURATIONS
+
+
+_DURATIONS = frozenset(
+    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    | {
+        limit_setting(kind, field)
+        for kind in (EngineLimits, CallbackLimits, InputLimits)
+        for field in dataclasses.fields(kind)
+        if field.name.endswith("_us")
+    }
+)
