@@ -47,9 +47,7 @@ class Rows:
         self.made += 1
         at = NOW_US + self.made * 20 + self.random.randrange(self.spread_us)
         name = f"order-{self.made:09d}-reminder"
-        return StoredRow(
-            at, self.random.randbytes(16), generation(1, OWNER, self.made), "default", name, (), RECORD
-        )
+        return StoredRow(at, self.random.randbytes(16), generation(1, OWNER, self.made), "default", name, (), RECORD)
 
     def batch(self, rows: int, shards: int) -> list[ShardBatch]:
         parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(shards)]
@@ -209,7 +207,9 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
     note("range delete of 50000", await measure_range_deletes(store, 50_000))
     note("purge by 2000", await measure_purge(store, 2000))
     files = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    note("after", {"MB of files": files / 1e6, "MB of memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3})
+    note(
+        "after", {"MB of files": files / 1e6, "MB of memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+    )
     await store.close()
     return results
 
@@ -220,7 +220,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000, help="rows per measure")
     parser.add_argument("--pending", type=int, default=0, help="rows to fill in first")
     parser.add_argument("--spread-s", type=float, default=3600, help="instants lie within so many seconds")
-    parser.add_argument("--set", action="append", default=[], type=lambda text: text.split("=", 1), metavar="NAME=VALUE")
+    parser.add_argument(
+        "--set", action="append", default=[], type=lambda text: text.split("=", 1), metavar="NAME=VALUE"
+    )
     parser.add_argument("--switch-interval-ms", type=float, default=5.0, help="the interpreter's switch interval")
     parser.add_argument("--memory", action="store_true", help="measure the memory store instead")
     parser.add_argument("--folder", type=Path, default=Path.cwd() / "build")
