@@ -206,7 +206,7 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
             note(f"lists of 100, {where}", await measure_list(store))
     note("range delete of 50000", await measure_range_deletes(store, 50_000))
     note("purge by 2000", await measure_purge(store, 2000))
-    files = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    files = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
     note(
         "after", {"MB of files": files / 1e6, "MB of memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
     )
