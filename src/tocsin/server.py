@@ -106,6 +106,9 @@ class Server:
         self._on_fatal = on_fatal or self._note_fatal
         self._log = structlog.get_logger("tocsin.server")
         self._store = open_store(settings)
+        if isinstance(self._store, SqliteStore):
+            # In the writing thread: what the disk holds is in doubt, and only a new start can find out.
+            self._store.on_commit_io_error = self._on_fatal
         self._tasks: list[asyncio.Task[None]] = []
         self._http: _HttpServer | None = None
         self._socket: socket.socket | None = None

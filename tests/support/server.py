@@ -21,6 +21,7 @@ class ServerProcess:
         self.flags = flags
         self.env = env or {}
         self.port = 0
+        self.log_path = data_dir / "server.log"
         self.process: asyncio.subprocess.Process | None = None
 
     @property
@@ -34,8 +35,8 @@ class ServerProcess:
 
     async def start(self, timeout_s: float = 30.0) -> None:
         """Returns when it answers requests; AssertionError with its log if it ends before."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        log = (self.data_dir / "server.log").open("ab")
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        log = self.log_path.open("ab")
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(self.data_dir), *self.flags,
             stdout=asyncio.subprocess.PIPE, stderr=log, env={**os.environ, **self.env},
@@ -53,7 +54,7 @@ class ServerProcess:
 
     def log(self) -> str:
         """What it wrote to standard error so far."""
-        return (self.data_dir / "server.log").read_text(errors="replace")
+        return self.log_path.read_text(errors="replace")
 
     async def kill(self) -> None:
         """SIGKILL, and wait for the end."""
