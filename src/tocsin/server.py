@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import structlog
 import uvicorn
 
-from tocsin.api.app import create_app
+from tocsin.api.app import Api
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
@@ -27,6 +27,7 @@ from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import ConfigError, StoreError, TocsinError
+from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.service import TimerService
@@ -75,9 +76,9 @@ class KeyRing:
         self._store = store
         self._keys: dict[str, ApiKey] = {}
 
-    def lookup(self, key_hash: str) -> ApiKey | None:
+    def lookup(self, hash: str) -> ApiKey | None:
         """The key, or None."""
-        return self._keys.get(key_hash)
+        return self._keys.get(hash)
 
     @property
     def empty(self) -> bool:
@@ -169,14 +170,13 @@ class Server:
         )
         await self.service.ensure_default_namespace()
         await supervisor.start()
-        app = create_app(
+        app = Api(
             self.service,
+            rules=InputRules(settings.input_limits(), egress.check_url),
+            clock=clock,
             keys=keys,
-            limits=settings.input_limits(),
-            check_target=egress.check_url,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
-            now_us=clock.now_us,
         )
         config = uvicorn.Config(
             app,
