@@ -5,12 +5,42 @@ Everything here speaks in domain values; texts, statuses and JSON belong to `toc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+import base64
+import binascii
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from tocsin.model.errors import TocsinError
-from tocsin.model.namespace import HistoryMode, Namespace
-from tocsin.model.timer import Changes, Status, Timer
+import msgspec
+
+from tocsin.engine.context import Context
+from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
+    NamespaceExists,
+    NamespaceNotFound,
+    Overloaded,
+    RecordUndecodable,
+    ShardUnavailable,
+    StoreCorrupted,
+    StoreError,
+    TimerNotFound,
+    TocsinError,
+    Unavailable,
+)
+from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
+from tocsin.model.timer import Changes, Status, Timer, decode_record
+from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
+
+T = TypeVar("T")
+
+#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
+LIST_READS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +105,138 @@ class ClusterView:
 
 
 class TimerService:
-    """Create, read, change and list timers and namespaces. All errors are `TocsinError`s."""
+    """Create, read, change and list timers and namespaces. All errors are `TocsinError`s.
+
+    `read_namespaces` must have run (or the engine started) before anything else is asked.
+    """
+
+    def __init__(
+        self, context: Context, supervisor: Supervisor, *, namespace_num_shards: int, retention_us: int
+    ) -> None:
+        self._context = context
+        self._supervisor = supervisor
+        self._namespace_num_shards = namespace_num_shards
+        self._retention_us = retention_us
+        self._arcs: dict[str, tuple[int, int]] = {}
+        self._waiting = 0
+
+    @property
+    def writes_waiting(self) -> int:
+        """Client writes that wait for their batch."""
+        return self._waiting
+
+    # ------------------------------------------------------------------ timers
 
     async def create(self, timer: Timer) -> TimerView:
         """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns.
 
         Raises InvalidInput, NamespaceNotFound, Unavailable.
         """
-        raise NotImplementedError
+        shard_id, uuid = self._place(timer.namespace, timer.id)
+        answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
+        return _view_of(answer, shard_id)
 
     async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
         """The same for many, in order; each fails alone."""
-        raise NotImplementedError
+        results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = len(timers)
+
+        def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
+            nonlocal left
+            results[index] = answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id)
+            left -= 1
+            if left == 0 and not done.done():
+                done.set_result(None)
+
+        for index, timer in enumerate(timers):
+            try:
+                shard_id, uuid = self._place(timer.namespace, timer.id)
+                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
+                self._submit(shard_id, op, _indexed(settle, index, shard_id))
+            except TocsinError as error:
+                settle(index, -1, error)
+        if timers:
+            await done
+        return results
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
-        raise NotImplementedError
+        shard_id, uuid = self._place(namespace, timer_id)
+        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        row = found and (found.live or found.finished)
+        if not row:
+            raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
+        return _view_of_stored(row, shard_id)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable."""
-        raise NotImplementedError
+        shard_id, uuid = self._place(namespace, timer_id)
+        answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
+        return _view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
-        raise NotImplementedError
+        shard_id, uuid = self._place(namespace, timer_id)
+        await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
+
+    def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        arc = self._arcs.get(namespace)
+        if arc is None:
+            arc = self._arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
+        uuid = timer_uuid(namespace, timer_id)
+        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards), uuid
+
+    def _namespace(self, name: str) -> Namespace:
+        found = self._context.namespaces.get(name)
+        if found is None:
+            raise NamespaceNotFound(f"no namespace {name!r}; create it first with namespaces/create")
+        return found
+
+    async def _write(self, shard_id: int, op: Op) -> Row | None:
+        """The durable answer to one client's write; raises its error."""
+        future: asyncio.Future[Row | TocsinError | None] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Row | TocsinError | None) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        self._submit(shard_id, op, settle)
+        answer = await future
+        if isinstance(answer, TocsinError):
+            raise answer
+        return answer
+
+    def _submit(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        limits = self._context.limits
+        if self._waiting >= limits.pending_writes_max:
+            raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            self._waiting -= 1
+            settle(answer)
+
+        op.reply = reply
+        op.deadline_us = self._context.clock.boottime_us() + limits.write_timeout_us
+        self._supervisor.shards[shard_id].accept(op)
+        self._waiting += 1
+
+    async def _read(self, call: Awaitable[T]) -> T:
+        """The store's answer; its failures as Unavailable."""
+        try:
+            return await self._context.bounded(call)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            raise Unavailable(f"the store can't be read now: {error}") from error
+
+    # ------------------------------------------------------------------ namespaces
 
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
-        raise NotImplementedError
+        listed = await self._read(self._context.store.namespaces())
+        self._context.namespaces.update({namespace.name: namespace for namespace in listed})
+        return sorted(listed, key=lambda namespace: namespace.name)
 
     async def create_namespace(
         self,
@@ -114,7 +248,23 @@ class TimerService:
         secret: str | None = None,
     ) -> Namespace:
         """NamespaceExists, InvalidInput."""
-        raise NotImplementedError
+        total = self._supervisor.total_shards
+        if num_shards is not None and not 1 <= num_shards <= total:
+            raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))
+        now = self._context.clock.now_us()
+        namespace = Namespace(
+            name,
+            num_shards if num_shards is not None else min(self._namespace_num_shards, total),
+            now,
+            now,
+            history if history is not None else HistoryMode.ALL,
+            retention_us if retention_us is not None else self._retention_us,
+            secret,
+        )
+        if not await self._read(self._context.store.put_namespace(namespace, create=True)):
+            raise NamespaceExists(f"there is a namespace {name!r} already")
+        self._context.namespaces[name] = namespace
+        return namespace
 
     async def update_namespace(
         self,
@@ -127,17 +277,164 @@ class TimerService:
         paused: bool | None = None,
     ) -> Namespace:
         """Changes what is not None; NamespaceNotFound, InvalidInput."""
-        raise NotImplementedError
+        known = self._namespace(name)
+        changed = msgspec.structs.replace(
+            known,
+            updated_at=self._context.clock.now_us(),
+            history=known.history if history is None else history,
+            retention_us=known.retention_us if retention_us is None else retention_us,
+            secret=None if remove_secret else (known.secret if secret is None else secret),
+            paused=known.paused if paused is None else paused,
+        )
+        if not await self._read(self._context.store.put_namespace(changed, create=False)):
+            raise NamespaceNotFound(f"no namespace {name!r}")
+        self._context.namespaces[name] = changed
+        return changed
+
+    async def ensure_default_namespace(self) -> None:
+        """The namespace `default` exists from the first start on."""
+        if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.namespaces()}:
+            try:
+                await self.create_namespace(DEFAULT_NAMESPACE)
+            except NamespaceExists:
+                await self.namespaces()
+
+    # ------------------------------------------------------------------ the node and its cluster
 
     async def cluster(self) -> ClusterView:
         """Nodes, shards, owners."""
-        raise NotImplementedError
+        supervisor, context = self._supervisor, self._context
+        own = context.incarnation
+        members = supervisor.membership.members()
+        names = {member.incarnation: member.node for member in members}
+        names[own] = supervisor.node
+        owners: dict[int, bytes | None] = {s.shard_id: s.owner for s in supervisor.states.values()}
+        for shard in supervisor.shards.values():
+            if shard.window is not None:
+                owners[shard.shard_id] = own
+        nodes = [
+            NodeView(
+                names[member.incarnation],
+                member.incarnation.hex(),
+                member.address,
+                supervisor.membership.alive(member.incarnation),
+                member.incarnation == own,
+                sum(1 for owner in owners.values() if owner == member.incarnation),
+            )
+            for member in sorted(members, key=lambda member: (member.node, member.incarnation))
+        ]
+        shards = [
+            self._shard_view(shard_id, owners.get(shard_id), names) for shard_id in range(supervisor.total_shards)
+        ]
+        reason = supervisor.dispatcher.paused_reason
+        return ClusterView(supervisor.total_shards, nodes, shards, reason is None, reason)
+
+    def _shard_view(self, shard_id: int, owner: bytes | None, names: dict[bytes, str]) -> ShardView:
+        supervisor = self._supervisor
+        window = supervisor.shards[shard_id].window
+        name = names.get(owner, owner.hex()) if owner is not None else None
+        if window is None:
+            state = supervisor.states.get(shard_id)
+            return ShardView(shard_id, state.version if state else 0, name, owned_here=False)
+        next_key = window.first_key()
+        lag = max(self._context.clock.now_us() - next_key[0], 0) if next_key is not None else 0
+        return ShardView(
+            shard_id,
+            window.version,
+            name,
+            owned_here=True,
+            window_timers=len(window.rows),
+            in_flight=window.flights_count,
+            complete_to=window.horizon[0] if window.horizon[0] > 0 else None,
+            lag_us=lag,
+        )
 
     def not_ready_because(self) -> list[str]:
         """Why the node should get no traffic now; empty when it is ready."""
-        raise NotImplementedError
+        supervisor = self._supervisor
+        reasons = []
+        if supervisor.closing or supervisor.draining:
+            reasons.append("the node is shutting down")
+        if supervisor.dispatcher.paused_reason is not None:
+            reasons.append(f"nothing rings: {supervisor.dispatcher.paused_reason}")
+        if self._context.store.capabilities.exclusive:
+            missing = sum(1 for shard in supervisor.shards.values() if shard.window is None)
+            if missing:
+                reasons.append(f"{missing} of {supervisor.total_shards} shards are not owned yet")
+        return reasons
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
-        raise NotImplementedError
+        namespace = self._namespace(request.namespace)
+        total = self._supervisor.total_shards
+        arc = namespace_hash(request.namespace)
+        query = ListQuery(
+            namespace=request.namespace,
+            shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
+            statuses=request.statuses or frozenset(Status),
+            tags=request.tags,
+            id_prefix=request.id_prefix,
+            execute_after=request.execute_after,
+            execute_before=request.execute_before,
+            cursor=_read_cursor(request.cursor),
+            limit=request.limit,
+        )
+        views: list[TimerView] = []
+        cursor: ListCursor | None = query.cursor
+        for _ in range(LIST_READS_MAX):
+            page = await self._read(self._context.store.list(query))
+            views.extend(
+                _view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
+            )
+            cursor = page.cursor
+            if cursor is None or len(views) >= request.limit:
+                break
+            query = replace(query, cursor=cursor, limit=request.limit - len(views))
+        return views, _write_cursor(cursor)
+
+
+_UNANSWERED = ShardUnavailable("not answered")
+
+
+def _indexed(
+    settle: Callable[[int, int, Row | TocsinError | None], None], index: int, shard_id: int
+) -> Callable[[Row | TocsinError | None], None]:
+    return lambda answer: settle(index, shard_id, answer)
+
+
+def _view_of(row: Row | None, shard_id: int) -> TimerView:
+    assert row is not None
+    return TimerView(row.timer, shard_id, row.key[0])
+
+
+def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
+    try:
+        timer = decode_record(row.record)
+    except RecordUndecodable as error:
+        timer = Timer(row.namespace, row.timer_id, row.execute_at, "", row.execute_at, row.execute_at, tags=row.tags)
+        timer.last_error = f"its stored record can't be read: {error}"
+    return TimerView(timer, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
+
+
+_CURSOR = struct.Struct(">q16s32s")
+
+
+def _write_cursor(cursor: ListCursor | None) -> str | None:
+    """The opaque text of a place in a list."""
+    if cursor is None:
+        return None
+    return base64.urlsafe_b64encode(_CURSOR.pack(*cursor)).decode().rstrip("=")
+
+
+def _read_cursor(text: str | None) -> ListCursor | None:
+    """The place that `_write_cursor` wrote; InvalidInput otherwise."""
+    if text is None:
+        return None
+    try:
+        instant, uuid, born = _CURSOR.unpack(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
+    except (binascii.Error, struct.error, ValueError):
+        raise InvalidInput(
+            FieldError("cursor", "is not one that a list call gave; leave it out to start anew")
+        ) from None
+    return (instant, uuid, born)

@@ -163,5 +163,7 @@ class Node:
                 yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.bytes}"
         if self.context.window_timers or self.context.window_bytes:
             yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
+        if self.supervisor.dispatcher.waiting:
+            yield f"{self.name}: {self.supervisor.dispatcher.waiting} timers wait for a destination"
         if self.supervisor.dispatcher.in_flight:
             yield f"{self.name}: {self.supervisor.dispatcher.in_flight} callbacks in flight"

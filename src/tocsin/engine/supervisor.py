@@ -42,12 +42,15 @@ class Supervisor:
         self._counter = 0
         self._last_ok: int | None = None
         self._verified = False
-        self._closing = False
+        self.closing = False
+        #: Set before `close`, to have the node called not ready while requests still end.
+        self.draining = False
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
         self._claiming: set[int] = set()
         self._shunned: dict[int, int] = {}
+        self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
         for shard_id in range(total_shards):
@@ -71,9 +74,23 @@ class Supervisor:
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
         self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._supervise))
 
+    async def all_owned(self, timeout_us: int) -> bool:
+        """Waits until this node owns every shard; False if it doesn't within the time."""
+        try:
+            await asyncio.wait_for(self._all_owned.wait(), timeout_us / 1e6)
+        except TimeoutError:
+            return False
+        return True
+
+    def overdue_us(self) -> int:
+        """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
+        now = self._context.clock.now_us()
+        keys = (shard.window.first_key() for shard in self.dispatcher.shards.values() if shard.window is not None)
+        return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
+
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
-        self._closing = True
+        self.closing = True
         while self._claiming:
             # What such a claim brings is given back by it.
             await asyncio.sleep(0.01)
@@ -87,7 +104,7 @@ class Supervisor:
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
-        self._closing = True
+        self.closing = True
         await self._stop()
 
     async def _stop(self) -> None:
@@ -179,7 +196,7 @@ class Supervisor:
         except StoreError as error:
             context.observe(LoadFailed(-1, str(error)))
             return
-        if self._closing:
+        if self.closing:
             return
         boot = context.clock.boottime_us()
         for shard in self.shards.values():
@@ -275,7 +292,7 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
-        elif self._closing:
+        elif self.closing:
             await self._release_version(shard_id, version)
         else:
             shard.own(version)
@@ -283,7 +300,7 @@ class Supervisor:
     async def _reclaim(self, shard: Shard) -> None:
         """Rule 3: after an unknown outcome the shard gets a new version, so that the late batch can't land."""
         context = self._context
-        while shard.window is None and not self._closing:
+        while shard.window is None and not self.closing:
             try:
                 states = await context.bounded(context.store.shards())
             except StoreCorrupted:
@@ -357,11 +374,16 @@ class Supervisor:
     def _lost(self, shard: Shard, reason: str) -> None:
         self.dispatcher.remove(shard)
         self._count_owned()
-        if reason == "unknown_outcome" and not self._closing:
+        if reason == "unknown_outcome" and not self.closing:
             self._spawn(self._reclaim(shard))
 
     def _count_owned(self) -> None:
-        self._context.shards_owned = max(len(self.dispatcher.shards), 1)
+        owned = len(self.dispatcher.shards)
+        self._context.shards_owned = max(owned, 1)
+        if owned == self.total_shards:
+            self._all_owned.set()
+        else:
+            self._all_owned.clear()
 
     # ------------------------------------------------------------------ housekeeping
 
@@ -379,7 +401,7 @@ class Supervisor:
         """Retention: finished timers whose time is over go in bulk."""
         context, limits = self._context, self._context.limits
         removed = limits.purge_rows
-        while removed >= limits.purge_rows and not self._closing:
+        while removed >= limits.purge_rows and not self.closing:
             try:
                 removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
             except StoreCorrupted:

@@ -149,6 +149,11 @@ class Window:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
+    def first_key(self) -> Key | None:
+        """The smallest key in the window, rows set aside included, or None."""
+        tops = [top for heap in (self._order, self._aside) if (top := self._top(heap)) is not None]
+        return min(tops, default=None)
+
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
         key = self._top(self._order)
@@ -162,6 +167,8 @@ class Window:
         while self._order and self._order[0] == key:
             heappop(self._order)
         heappush(self._aside, key)
+        if len(self._aside) > 2 * len(self.rows) + 1_000:
+            self._aside = self._compacted(self._aside)
 
     def holds(self, row: Row) -> bool:
         """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""

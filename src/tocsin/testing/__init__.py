@@ -1,1 +1,1 @@
-"""For tests of Tocsin and of third-party adapters: clocks, faults, conformance suites, a loop in virtual time."""
+"""Helpers for whoever tests Tocsin or an adapter of their own: conformance suites, faults, clocks, virtual time."""

@@ -1,0 +1,246 @@
+"""How many callbacks a second the HTTP client makes on one core, beside what this machine could do at most.
+
+    python bench/http_client.py [--rings N] [--in-flight N ...] [--json FILE]
+
+A receiver in another process answers every request with the same bytes. The raw limit sends finished bytes over bare
+protocols and counts the answers without reading them; the rows below it do what a firing timer needs. CPU seconds are
+this process's own, so that a machine with other work still tells what a ring costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.http import HttpCaller
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.request import compose
+from tocsin.callbacks.target import parse_url
+from tocsin.model.answer import Response
+from tocsin.ports.callback import Exchange, Ring
+
+ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+WARM_UP_RINGS = 2_000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row: `cpu_us_per_ring` is the client process's own time."""
+
+    what: str
+    in_flight: int
+    rings_per_s: float
+    cpu_us_per_ring: float
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_us(self) -> int:
+        """See tocsin.ports.clock.Clock."""
+        return time.time_ns() // 1_000
+
+    def boottime_us(self) -> int:
+        """See tocsin.ports.clock.Clock."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+class Answering(asyncio.Protocol):
+    """A receiver at its cheapest: an answer for each arrival, which on the loopback is one whole request."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(ANSWER)
+
+
+def receive(pipe: Pipe) -> None:
+    """The receiver's process: tells its port, ends with the other side of the pipe."""
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Answering, "127.0.0.1", 0)
+        pipe.send(server.sockets[0].getsockname()[1])
+        ended = asyncio.Event()
+        loop.add_reader(pipe.fileno(), ended.set)
+        await ended.wait()
+
+    uvloop.run(serve())
+
+
+def a_ring(port: int, secret: str | None) -> Ring:
+    """What an ordinary timer asks for."""
+    now_us = SystemClock().now_us()
+    return Ring(
+        namespace="orders",
+        timer_id="order-4711-reminder",
+        execute_at=now_us,
+        fired_at=now_us,
+        attempt=1,
+        payload=msgspec.Raw(b'{"order":4711,"customer":"c-99","reason":"payment overdue"}'),
+        message_id="0198f1c2d3e4a5b6c7d8e9f0",
+        url=f"http://127.0.0.1:{port}/hooks/orders",
+        method="POST",
+        headers=None,
+        timeout_us=10_000_000,
+        secret=secret,
+        traceparent=None,
+    )
+
+
+class Counter:
+    """Starts so many, each as an earlier one ends, and times them."""
+
+    def __init__(self, rings: int) -> None:
+        self.left_to_start = rings
+        self.left_to_end = rings
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def may_start(self) -> bool:
+        """Takes one to start, if any is left."""
+        self.left_to_start -= 1
+        return self.left_to_start >= 0
+
+    def end_one(self) -> None:
+        """Counts one that ended."""
+        self.left_to_end -= 1
+        if self.left_to_end == 0:
+            self.ended.set_result(None)
+
+
+async def timed(what: str, in_flight: int, rings: int, drive: Callable[[Counter], None]) -> Figure:
+    """Runs `drive` (which starts the first ones) to its end, once to warm up and once to measure."""
+    warm_up = Counter(WARM_UP_RINGS)
+    drive(warm_up)
+    await warm_up.ended
+    counter = Counter(rings)
+    began, cpu_began = time.perf_counter(), time.process_time()
+    drive(counter)
+    await counter.ended
+    wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    return Figure(what, in_flight, rings / wall_s, cpu_s / rings * 1e6)
+
+
+async def raw_limit(port: int, in_flight: int, rings: int) -> Figure:
+    """Finished bytes over bare protocols."""
+    request = compose(a_ring(port, None), parse_url(f"http://127.0.0.1:{port}/"), 0, CallbackLimits())
+
+    class Sending(asyncio.Protocol):
+        counter: Counter
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+        def begin(self) -> None:
+            if self.counter.may_start():
+                self.transport.write(request)
+
+        def data_received(self, data: bytes) -> None:
+            self.counter.end_one()
+            self.begin()
+
+    loop = asyncio.get_running_loop()
+    opened = [await loop.create_connection(Sending, "127.0.0.1", port) for _ in range(in_flight)]
+
+    def drive(counter: Counter) -> None:
+        for _, protocol in opened:
+            protocol.counter = counter
+            protocol.begin()
+
+    try:
+        return await timed("raw limit: bare protocol, answers not read", in_flight, rings, drive)
+    finally:
+        for transport, _ in opened:
+            transport.close()
+
+
+async def client(
+    what: str, port: int, in_flight: int, rings: int, secret: str | None, limits: CallbackLimits
+) -> Figure:
+    """The client itself. Raises RuntimeError if an answer is not what the receiver sends."""
+    caller = HttpCaller(limits, EgressPolicy(allow_private=True), SystemClock())
+    ring = a_ring(port, secret)
+
+    def drive(counter: Counter) -> None:
+        def begin() -> None:
+            if counter.may_start():
+                caller.ring(ring, done)
+
+        def done(exchange: Exchange) -> None:
+            outcome = exchange.outcome
+            if not isinstance(outcome, Response) or outcome.status != 200:
+                if not counter.ended.done():
+                    counter.ended.set_exception(RuntimeError(f"unexpected answer: {outcome}"))
+                return
+            counter.end_one()
+            begin()
+
+        for _ in range(in_flight):
+            begin()
+
+    try:
+        return await timed(what, in_flight, rings, drive)
+    finally:
+        await caller.close()
+
+
+async def _measure(port: int, rings: int, in_flights: list[int]) -> list[Figure]:
+    limits = CallbackLimits()
+    figures = []
+    for in_flight in in_flights:
+        figures.append(await raw_limit(port, in_flight, rings))
+        figures.append(await client("ring", port, in_flight, rings, None, limits))
+        figures.append(await client("ring, signed", port, in_flight, rings, SECRET, limits))
+        every = replace(limits, answers_remembered_max=0)
+        figures.append(await client("ring, signed, every answer parsed", port, in_flight, rings, SECRET, every))
+    return figures
+
+
+def measure(rings: int = 50_000, in_flights: list[int] | None = None) -> list[Figure]:
+    """The figures, measured in this process against a receiver in another."""
+    ours, theirs = multiprocessing.Pipe()
+    receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(theirs,), daemon=True)
+    receiver.start()
+    try:
+        port = ours.recv()
+        return uvloop.run(_measure(port, rings, in_flights or [64, 256]))
+    finally:
+        ours.send("end")
+        receiver.join(timeout=5)
+
+
+def main() -> None:
+    """Prints a table, and writes JSON when asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rings", type=int, default=50_000)
+    parser.add_argument("--in-flight", type=int, nargs="*", default=[64, 256])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures = measure(options.rings, options.in_flight)
+    table = Table("what", "in flight", "rings/s", "client CPU µs/ring")
+    for figure in figures:
+        table.add_row(figure.what, str(figure.in_flight), f"{figure.rings_per_s:,.0f}", f"{figure.cpu_us_per_ring:.1f}")
+    Console().print(table)
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

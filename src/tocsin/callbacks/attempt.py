@@ -1,0 +1,102 @@
+"""One call under way, and the watch over its deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tocsin.callbacks.target import Origin
+from tocsin.ports.callback import Exchange
+
+if TYPE_CHECKING:
+    from tocsin.callbacks.connection import Connection
+
+
+class Attempt:
+    """One call of `ring` until its `done`. Times in nanoseconds are of the monotonic clock.
+
+    It is in exactly one place: on a connection, with a task that opens one, or waiting for a free connection.
+    """
+
+    __slots__ = (
+        "connection",
+        "deadline_ns",
+        "done",
+        "finished",
+        "head_only",
+        "origin",
+        "replayed",
+        "request",
+        "sent_at",
+        "started_ns",
+        "task",
+    )
+
+    def __init__(
+        self,
+        origin: Origin,
+        request: bytes,
+        head_only: bool,
+        timeout_us: int,
+        done: Callable[[Exchange], None],
+    ) -> None:
+        self.origin = origin
+        self.request = request
+        #: The answer to a HEAD request has no body, whatever its headers say.
+        self.head_only = head_only
+        self.started_ns = started_ns = time.monotonic_ns()
+        self.deadline_ns = started_ns + timeout_us * 1_000
+        self.done = done
+        #: Wall clock, microseconds, when the request first went to a socket.
+        self.sent_at: int | None = None
+        self.replayed = False
+        self.finished = False
+        self.connection: Connection | None = None
+        self.task: asyncio.Task[Any] | None = None
+
+
+class Deadlines:
+    """Tells of attempts whose deadline has passed: never before it, and up to `interval_us` after it.
+
+    One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that
+    attempt ends in time, so that an attempt costs a set insertion rather than a timer of its own.
+    """
+
+    def __init__(self, interval_us: int, expired: Callable[[Attempt], None]) -> None:
+        self.attempts: set[Attempt] = set()
+        self._interval_ns = interval_us * 1_000
+        self._expired = expired
+        self._next_ns: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, attempt: Attempt) -> None:
+        """Watches the attempt until it is taken out of `attempts`."""
+        self.attempts.add(attempt)
+        if self._next_ns is None or attempt.deadline_ns < self._next_ns:
+            self._set(attempt.deadline_ns)
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._next_ns = None
+
+    def _set(self, instant_ns: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        # The loop's own clock may stand still during an iteration (uvloop); ours decides, its only wakes us.
+        wait_ns = max(instant_ns - time.monotonic_ns(), self._interval_ns)
+        self._next_ns = instant_ns
+        self._timer = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._look)
+
+    def _look(self) -> None:
+        self._timer = self._next_ns = None
+        now_ns = time.monotonic_ns()
+        late = [attempt for attempt in self.attempts if attempt.deadline_ns <= now_ns]
+        nearest = min((a.deadline_ns for a in self.attempts if a.deadline_ns > now_ns), default=None)
+        if nearest is not None:
+            self._set(nearest)
+        for attempt in late:
+            self._expired(attempt)

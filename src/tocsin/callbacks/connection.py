@@ -1,0 +1,238 @@
+"""One HTTP/1.1 connection: at most one request at a time, kept alive in between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+import httptools
+
+from tocsin.callbacks.attempt import Attempt
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.model.answer import NoResponse, Outcome, Response
+
+_REQUEST_TIMEOUT = 408
+
+
+class Owner(Protocol):
+    """Who is told what became of the request on a connection; exactly one of the first two, once per `start`."""
+
+    def answered(self, connection: Connection, attempt: Attempt, outcome: Outcome, reusable: bool) -> None:
+        """The exchange ended, by an answer or by nonsense. Unless `reusable`, the owner aborts the connection."""
+
+    def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
+        """The receiver closed the connection instead. `replayable`: it had been idle, and not a byte came back."""
+
+    def lost(self, connection: Connection) -> None:
+        """The connection is closed, for whatever reason; called once, before `dropped`."""
+
+
+class Connection(asyncio.Protocol):
+    """Sends prepared requests and reads their answers within limits of size.
+
+    `answers` maps the exact bytes of whole answers to what they were parsed to; connections to one destination share
+    it. Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_body",
+        "_body_bytes",
+        "_complete",
+        "_ends_with_connection",
+        "_extra",
+        "_headers_done",
+        "_keep_alive",
+        "_limits",
+        "_owner",
+        "_parser",
+        "_raw_bytes",
+        "_retry_after",
+        "_status",
+        "_transport",
+        "_used",
+        "attempt",
+        "destination",
+        "idle_since_ns",
+        "lost",
+    )
+
+    def __init__(self, owner: Owner, limits: CallbackLimits, destination: str, answers: dict[bytes, Response]) -> None:
+        self._owner = owner
+        self._limits = limits
+        self._answers = answers
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._used = False
+        self.destination = destination
+        self.attempt: Attempt | None = None
+        self.idle_since_ns = 0
+        self.lost = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._raw_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._status = 0
+        self._retry_after: str | None = None
+        self._headers_done = False
+        self._keep_alive = False
+        self._ends_with_connection = True
+        self._complete = False
+        self._extra = False
+
+    def start(self, attempt: Attempt, now_us: int) -> None:
+        """Sends the attempt's request in one write. Only on a connection that is at rest."""
+        assert self.attempt is None and self._transport is not None
+        self.attempt = attempt
+        attempt.connection = self
+        if attempt.sent_at is None:
+            attempt.sent_at = now_us
+        self._transport.write(attempt.request)
+
+    def abort(self) -> None:
+        """Closes at once. What was under way is forgotten; the owner is told nothing but `lost`."""
+        self.attempt = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        attempt = self.attempt
+        if attempt is None:
+            # Nobody asked: it could only be taken for the answer to the next request.
+            self.abort()
+            return
+        if self._raw_bytes == 0 and not attempt.head_only:
+            known = self._answers.get(data)
+            if known is not None:
+                self._used = True
+                self.attempt = None
+                self._owner.answered(self, attempt, known, True)
+                return
+        self._parse(attempt, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol."""
+        self.lost = True
+        attempt, self.attempt = self.attempt, None
+        del self._parser  # It refers to us in turn.
+        self._owner.lost(self)
+        if attempt is None:
+            return
+        if exc is None and self._headers_done and self._ends_with_connection:
+            self._owner.answered(self, attempt, self._response(), False)
+            return
+        where = "before it answered" if self._raw_bytes == 0 else "in the middle of its answer"
+        detail = f"the receiver closed the connection {where}" + (f" ({exc})" if exc else "")
+        replayable = self._used and self._raw_bytes == 0
+        self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED", detail), replayable)
+
+    # -- called by the parser, while it is being fed
+
+    def on_message_begin(self) -> None:
+        """An answer begins; behind the one that was asked for, it is one too many."""
+        self._extra = self._complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Picks the few headers that matter."""
+        length = len(name)
+        if length not in (11, 14, 17) or self._complete:
+            return
+        name = name.lower()
+        if name == b"retry-after":
+            self._retry_after = value.decode("latin-1").strip()
+        elif name in (b"content-length", b"transfer-encoding"):
+            self._ends_with_connection = False
+
+    def on_headers_complete(self) -> None:
+        """The head is read; the answer to HEAD ends with it."""
+        if self._complete:
+            return
+        self._status = self._parser.get_status_code()
+        self._keep_alive = self._parser.should_keep_alive()
+        self._headers_done = self._status >= 200
+        if self._headers_done and self.attempt is not None and self.attempt.head_only:
+            self._complete = True
+
+    def on_body(self, body: bytes) -> None:
+        """Keeps what is within the limit."""
+        if self._complete:
+            self._extra = True
+        elif self._body_bytes <= self._limits.body_bytes_max:
+            self._body.append(body)
+            self._body_bytes += len(body)
+
+    def on_message_complete(self) -> None:
+        """Ends the exchange, unless that was an interim answer (1xx)."""
+        if self._headers_done:
+            self._complete = True
+        else:
+            self._retry_after = None
+            self._ends_with_connection = True
+
+    # -- ourselves
+
+    def _parse(self, attempt: Attempt, data: bytes) -> None:
+        whole = self._raw_bytes == 0
+        self._raw_bytes += len(data)
+        problem = None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            problem = "the receiver switched to another protocol, which was not asked for"
+        except httptools.HttpParserError as error:
+            problem = f"the answer is not HTTP/1.1: {error}"
+        limits = self._limits
+        if self._body_bytes > limits.body_bytes_max:
+            self._settle(attempt, self._response(), False)
+        elif self._raw_bytes - self._body_bytes > limits.header_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
+            self._settle(attempt, NoResponse("BAD_RESPONSE", "the answer's headers are longer than the limit"), False)
+        elif self._complete:
+            reusable = self._keep_alive and not self._extra and problem is None
+            if self._status == _REQUEST_TIMEOUT and self._used and not reusable and not attempt.replayed:
+                # Sent to the idle connection before our request arrived (RFC 9110 section 15.5.9).
+                self.attempt = None
+                self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED"), True)
+                return
+            response = self._response()
+            if whole and reusable and not attempt.head_only:
+                self._remember(data, response)
+            self._settle(attempt, response, reusable)
+        elif problem is not None:
+            self._settle(attempt, NoResponse("BAD_RESPONSE", problem), False)
+
+    def _settle(self, attempt: Attempt, outcome: Outcome, reusable: bool) -> None:
+        self.attempt = None
+        if reusable:
+            self._used = True
+            if attempt.head_only:
+                # The parser still waits for the body that such an answer announces but doesn't have.
+                self._parser = httptools.HttpResponseParser(self)
+            self._reset()
+        self._owner.answered(self, attempt, outcome, reusable)
+
+    def _response(self) -> Response:
+        body = b"".join(self._body)
+        body_bytes_max = self._limits.body_bytes_max
+        truncated = len(body) > body_bytes_max
+        return Response(self._status, body[:body_bytes_max], self._retry_after, truncated)
+
+    def _remember(self, data: bytes, response: Response) -> None:
+        limits = self._limits
+        if len(data) <= limits.answer_remembered_bytes_max and limits.answers_remembered_max > 0:
+            if len(self._answers) >= limits.answers_remembered_max:
+                # Most often a Date header has moved on, and none of these will come again.
+                self._answers.clear()
+            self._answers[data] = response
+
+
+#: Bytes of framing that a byte of body may bring along: a chunk of one byte takes five, extensions a few more.
+_CHUNK_OVERHEAD = 8

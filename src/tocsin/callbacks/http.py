@@ -1,0 +1,119 @@
+"""The callback port over HTTP/1.1."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from tocsin.callbacks.attempt import Attempt, Deadlines
+from tocsin.callbacks.connector import Connector
+from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.pool import Pool
+from tocsin.callbacks.request import InvalidRequest, compose
+from tocsin.callbacks.resolver import Lookup, Resolver, system_lookup
+from tocsin.callbacks.target import InvalidUrl, parse_url
+from tocsin.model.answer import NoResponse, Outcome
+from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.clock import Clock
+
+
+class HttpCaller:
+    """Implements `tocsin.ports.callback.Caller`. All methods are called on one event loop's thread.
+
+    An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
+    CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
+    EGRESS_REFUSED and INVALID_REQUEST. `lookup` and `tls` stand in for the system's resolver and trusted authorities.
+    """
+
+    def __init__(
+        self,
+        limits: CallbackLimits,
+        egress: EgressPolicy,
+        clock: Clock,
+        *,
+        lookup: Lookup = system_lookup,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._resolver = Resolver(limits, lookup)
+        self._pool = Pool(limits, Connector(self._resolver, egress, tls), clock, self._finish)
+        self._deadlines = Deadlines(limits.deadline_interval_us, self._expired)
+        self._under_way = self._deadlines.attempts
+        self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
+        self._closed = False
+
+    def destination(self, url: str) -> str:
+        """Scheme, host and port; `invalid:` for a URL that can't be called."""
+        try:
+            return self._target(url).origin.destination
+        except InvalidUrl:
+            return "invalid:"
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        """See Caller."""
+        try:
+            target = self._target(ring.url)
+            request = compose(ring, target, self._clock.now_us(), self._limits)
+        except InvalidUrl as error:
+            self._refuse(done, NoResponse("INVALID_REQUEST", f"the URL {error}", final=True))
+            return
+        except InvalidRequest as error:
+            self._refuse(done, NoResponse(error.code, str(error), error.final))
+            return
+        if self._closed:
+            self._refuse(done, NoResponse("SHUTDOWN"))
+            return
+        attempt = Attempt(target.origin, request, ring.method == "HEAD", ring.timeout_us, done)
+        self._deadlines.add(attempt)
+        self._pool.assign(attempt)
+
+    async def close(self) -> None:
+        """See Caller. Idempotent; whatever rings later ends as SHUTDOWN too."""
+        self._closed = True
+        for attempt in list(self._under_way):
+            self._end(attempt, NoResponse("SHUTDOWN"))
+        self._deadlines.close()
+        self._resolver.close()
+        await self._pool.close()
+
+    def _expired(self, attempt: Attempt) -> None:
+        if attempt.connection is not None:
+            detail = "there was no complete answer"
+        elif attempt.task is not None:
+            detail = "no connection was established"
+        else:
+            detail = "no connection was free"
+        timeout_s = (attempt.deadline_ns - attempt.started_ns) / 1e9
+        self._end(attempt, NoResponse("TIMEOUT", f"{detail} within {timeout_s:g} s"))
+
+    def _end(self, attempt: Attempt, outcome: NoResponse) -> None:
+        if not attempt.finished:
+            attempt.finished = True
+            self._pool.withdraw(attempt)
+            self._report(attempt, outcome)
+
+    def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
+        attempt.finished = True
+        self._report(attempt, outcome)
+
+    def _report(self, attempt: Attempt, outcome: Outcome) -> None:
+        self._under_way.discard(attempt)
+        duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
+        _tell(attempt.done, Exchange(outcome, attempt.sent_at, duration_us))
+
+    def _refuse(self, done: Callable[[Exchange], None], outcome: NoResponse) -> None:
+        asyncio.get_running_loop().call_soon(_tell, done, Exchange(outcome, None, 0))
+
+
+def _tell(done: Callable[[Exchange], None], exchange: Exchange) -> None:
+    try:
+        done(exchange)
+    except Exception as error:  # noqa: BLE001 - the listener's fault must not end the connection; the loop reports it
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "a callback's listener raised", "exception": error}
+        )

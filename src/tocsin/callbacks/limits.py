@@ -1,0 +1,40 @@
+"""Every limit of the callback client, by name. `tocsin.config` fills them from file, environment and flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MS = 1_000
+SECOND = 1_000 * MS
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackLimits:
+    """All durations in microseconds (`_us`). `docs/reference/settings.md` describes each under the same name."""
+
+    #: Connections open or being opened, all destinations together; attempts beyond it wait, within their timeout.
+    connections_max: int = 2_000
+    #: Idle connections kept for one destination; more are closed as they become idle.
+    idle_connections_max: int = 256
+    #: How long an idle connection is kept, to be closed by us rather than by a receiver's own time limit.
+    idle_timeout_us: int = 30 * SECOND
+    #: Bytes of an answer's body that are read; a longer one is cut, and its connection closed.
+    body_bytes_max: int = 64 * 1024
+    #: Bytes of an answer that are not body (head, interim answers, trailers) before it counts as broken.
+    header_bytes_max: int = 32 * 1024
+    #: Headers that a timer can bring.
+    request_headers_max: int = 32
+    #: Bytes of names and values of the headers that a timer can bring.
+    request_header_bytes_max: int = 8 * 1024
+    #: Parsed URLs that are remembered.
+    targets_cached_max: int = 1_024
+    #: How long a resolved name is used without asking again.
+    dns_ttl_us: int = 10 * SECOND
+    #: Resolved names that are remembered.
+    dns_names_cached_max: int = 1_024
+    #: Deadlines are looked at no more often than this: how late a time-out can come.
+    deadline_interval_us: int = 10 * MS
+    #: Distinct answers per destination that are recognised without being parsed again; 0 parses every answer.
+    answers_remembered_max: int = 32
+    #: Bytes of an answer, head included, up to which it is remembered.
+    answer_remembered_bytes_max: int = 1_024

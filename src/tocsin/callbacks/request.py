@@ -1,0 +1,168 @@
+"""The request of a callback, as bytes. `docs/reference/callbacks.md` is its prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+from tocsin import __version__
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.signing import InvalidSecret, sign
+from tocsin.callbacks.target import Target
+from tocsin.model.instants import US_PER_SECOND, format_instant
+from tocsin.ports.callback import Ring
+
+#: Methods with which a receiver can be called. GET and HEAD carry no body: proxies and servers drop or refuse it.
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
+_BODILESS = frozenset({"GET", "HEAD"})
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+
+#: Headers that frame the message, or that change what may come back.
+_RESERVED = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_RESERVED_PREFIX = "webhook-"
+
+
+class InvalidRequest(ValueError):
+    """The attempt can't be put into a request. `code` is the NoResponse code, `final` whether a retry could mend it."""
+
+    def __init__(self, detail: str, code: str = "INVALID_REQUEST", final: bool = True) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.final = final
+
+
+class _Body(msgspec.Struct, rename="camel", gc=False):
+    namespace: str
+    timer_id: str
+    execute_at: str
+    fired_at: str
+    attempt: int
+    payload: msgspec.Raw
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = None) -> list[str]:
+    """What is wrong with a timer's own headers, one reason for each bad one; empty when they can be sent.
+
+    Names are tokens, values visible ASCII with spaces inside: nothing that could end a line. Framing and `webhook-…`
+    headers are ours.
+    """
+    limits = limits or CallbackLimits()
+    reasons = []
+    seen: set[str] = set()
+    for name, value in headers.items():
+        folded = name.lower()
+        if _TOKEN.fullmatch(name) is None:
+            reasons.append(f"{name!r} is not a header name")
+        elif folded in _RESERVED or folded.startswith(_RESERVED_PREFIX):
+            reasons.append(f"{name} is set by the server; leave it out")
+        elif folded in seen:
+            reasons.append(f"{name} is given twice")
+        if _VALUE.fullmatch(value) is None:
+            reasons.append(f"{name!r} has a value with characters outside visible ASCII, or space around it")
+        seen.add(folded)
+    if len(headers) > limits.request_headers_max:
+        reasons.append(f"there are {len(headers)} headers; at most {limits.request_headers_max} are accepted")
+    total_bytes = sum(len(name) + len(value) for name, value in headers.items())
+    if total_bytes > limits.request_header_bytes_max:
+        reasons.append(f"they have {total_bytes} bytes; at most {limits.request_header_bytes_max} are accepted")
+    return reasons
+
+
+def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
+    """Head and body of the request. `now_us`, wall clock, becomes the `webhook-timestamp`.
+
+    The timer's own headers replace our content-type, user-agent and traceparent. A traceparent that isn't one is left
+    out, as W3C Trace Context has it. Raises InvalidRequest.
+    """
+    if ring.method in _BODILESS:
+        body = b""
+    else:
+        try:
+            body = _encode(
+                _Body(
+                    ring.namespace,
+                    ring.timer_id,
+                    format_instant(ring.execute_at),
+                    format_instant(ring.fired_at),
+                    ring.attempt,
+                    ring.payload,
+                )
+            )
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise InvalidRequest(f"the body can't be encoded: {error}") from error
+    timestamp_s = now_us // US_PER_SECOND
+    headers = ring.headers
+    head = _head(ring.method, target) if not headers else _head_with(ring.method, target, headers, limits)
+    message_id = ring.message_id
+    if not (message_id.isascii() and message_id.isprintable()):
+        raise InvalidRequest("the message id can't be a header's value")
+    head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
+    if ring.secret is not None:
+        try:
+            signature = sign(ring.secret, message_id, timestamp_s, body)
+        except InvalidSecret as error:
+            raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
+        head += f"webhook-signature: {signature}\r\n"
+    trace = ring.traceparent
+    if trace is not None and _TRACEPARENT.fullmatch(trace) and not _brings(headers, "traceparent"):
+        head += f"traceparent: {trace}\r\n"
+    if ring.method in _BODILESS:
+        return (head + "\r\n").encode("ascii")
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
+
+
+@lru_cache(maxsize=1_024)
+def _head(method: str, target: Target) -> str:
+    """The lines that are the same for every request to a target."""
+    return _request_line(method, target) + "".join(_own_lines(method))
+
+
+def _head_with(method: str, target: Target, headers: Mapping[str, str], limits: CallbackLimits) -> str:
+    reasons = check_headers(headers, limits)
+    if reasons:
+        raise InvalidRequest("headers: " + "; ".join(reasons))
+    own = [line for line in _own_lines(method) if not _brings(headers, line.partition(":")[0])]
+    theirs = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return _request_line(method, target) + "".join(own + theirs)
+
+
+def _request_line(method: str, target: Target) -> str:
+    if method not in METHODS:
+        raise InvalidRequest(f"{method!r} is not a method for callbacks; use one of {', '.join(METHODS)}")
+    return f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\n"
+
+
+def _own_lines(method: str) -> list[str]:
+    # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
+    lines = [f"user-agent: tocsin/{__version__}\r\n", "accept-encoding: identity\r\n"]
+    if method not in _BODILESS:
+        lines.append("content-type: application/json\r\n")
+    return lines
+
+
+def _brings(headers: Mapping[str, str] | None, name: str) -> bool:
+    return headers is not None and any(own.lower() == name for own in headers)

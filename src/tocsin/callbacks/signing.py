@@ -1,0 +1,48 @@
+"""Signatures as in the Standard Webhooks specification, symmetric scheme (`v1`)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from functools import lru_cache
+
+SECRET_PREFIX = "whsec_"
+#: The specification asks for keys of 24 to 64 bytes.
+KEY_BYTES_MIN = 24
+KEY_BYTES_MAX = 64
+
+
+class InvalidSecret(ValueError):
+    """The secret is not `whsec_` followed by the base64 of 24 to 64 bytes. The message never repeats the secret."""
+
+
+@lru_cache(maxsize=1_024)
+def _key(secret: str) -> bytes:
+    if not secret.startswith(SECRET_PREFIX):
+        raise InvalidSecret(f"has to begin with {SECRET_PREFIX}")
+    try:
+        key = base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidSecret(f"is not base64 after {SECRET_PREFIX}") from None
+    if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
+        raise InvalidSecret(f"holds {len(key)} bytes; {KEY_BYTES_MIN} to {KEY_BYTES_MAX} are wanted")
+    return key
+
+
+def check_secret(secret: str) -> str | None:
+    """Why `secret` can't sign, or None if it can."""
+    try:
+        _key(secret)
+    except InvalidSecret as error:
+        return str(error)
+    return None
+
+
+def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The `webhook-signature` of a message; `timestamp_s` is its `webhook-timestamp`, in seconds since 1970.
+
+    Raises InvalidSecret.
+    """
+    content = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
+    return "v1," + binascii.b2a_base64(hmac.digest(_key(secret), content, "sha256"), newline=False).decode()

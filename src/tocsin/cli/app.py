@@ -1,0 +1,66 @@
+"""The command line's root: assembles the commands, and turns failures into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from tocsin.cli import cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
+from tocsin.cli.failure import EXIT_REFUSED, EXIT_USAGE, Failure
+
+app = typer.Typer(
+    name="tocsin",
+    help="A durable timer service: tell it when; it rings, on time, at least once, whatever crashes.",
+    epilog="Example: tocsin demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    rich_markup_mode="rich",
+)
+serve.register(app)
+demo.register(app)
+echo.register(app)
+app.add_typer(timers.app, name="timers")
+app.add_typer(namespaces.app, name="namespaces")
+cluster.register(app)
+app.add_typer(keys.app, name="keys")
+migrate.register(app)
+app.add_typer(config.app, name="config")
+version.register(app)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code: 0 done, 1 refused, 2 wrong usage, 3 unreachable. Never a traceback."""
+    try:
+        app(list(arguments), prog_name="tocsin")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Failure as failure:
+        return _say(str(failure), failure.exit_code)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001  (the last stop before the user's terminal)
+        return _unforeseen(error)
+    return 0
+
+
+def _unforeseen(error: Exception) -> int:
+    from tocsin.model.errors import ConfigError, TocsinError
+
+    if isinstance(error, ConfigError):
+        return _say(str(error), EXIT_USAGE)
+    if isinstance(error, TocsinError | OSError):
+        return _say(str(error), EXIT_REFUSED)
+    return _say(f"unforeseen {type(error).__name__}: {error}; please report it with the command you ran", EXIT_REFUSED)
+
+
+def _say(text: str, exit_code: int) -> int:
+    typer.echo(typer.style("Error: ", fg="red", bold=True) + text, err=True)
+    return exit_code
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""The HTTP client of the commands: synchronous, patient with a shard that changes hands, clear about failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from tocsin.cli.failure import Refused, Unreachable, WrongUsage
+
+CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 60.0
+#: Further tries after 429 and 503, and the longest pause between two, whatever Retry-After says.
+RETRIES_MAX = 6
+RETRY_AFTER_S_MAX = 5.0
+RETRY_AFTER_S_DEFAULT = 0.5
+
+_RETRIED = frozenset({429, 503})
+
+
+class ServerRefused(Refused):
+    """The server's error answer. `code` is its stable code, `errors` its bad fields as (path, reason)."""
+
+    def __init__(self, status: int, code: str, detail: str, errors: list[tuple[str, str]]) -> None:
+        self.status = status
+        self.code = code
+        self.errors = errors
+        lines = [f"{code}: {detail}" if detail and not errors else code]
+        lines += [f"  {path}: {reason}" if path else f"  {reason}" for path, reason in errors]
+        super().__init__("\n".join(lines))
+
+
+class Client:
+    """Calls one server. Safe to share between threads; a context manager."""
+
+    def __init__(self, server: str, key: str | None = None) -> None:
+        if not server.startswith(("http://", "https://")):
+            raise WrongUsage(f"--server: {server!r} is no address; write it as http://127.0.0.1:8080")
+        self.server = server.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.server,
+            headers={"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})},
+            timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The decoded answer to `POST /api/v1<path>`, None if it is empty. ServerRefused, Unreachable."""
+        return self._call("POST", path, msgspec.json.encode(body))
+
+    def get(self, path: str) -> Any:
+        """The decoded answer to `GET /api/v1<path>`. ServerRefused, Unreachable."""
+        return self._call("GET", path, None)
+
+    def _call(self, method: str, path: str, content: bytes | None) -> Any:
+        for tries_left in range(RETRIES_MAX, -1, -1):
+            response = self._send(method, "/api/v1" + path, content)
+            if response.status_code not in _RETRIED or not tries_left:
+                break
+            time.sleep(_pause_s(response.headers.get("retry-after")))
+        if response.is_success:
+            return self._decoded(response) if response.content else None
+        raise self._refusal(response)
+
+    def _send(self, method: str, path: str, content: bytes | None) -> httpx.Response:
+        try:
+            return self._http.request(method, path, content=content)
+        except httpx.TimeoutException as error:
+            kind = "connection" if isinstance(error, httpx.ConnectTimeout) else "answer"
+            raise Unreachable(f"no {kind} from {self.server} in time; is it the right address?") from error
+        except httpx.TransportError as error:
+            raise Unreachable(
+                f"can't reach {self.server}: {error}; start a server with `tocsin serve`, "
+                "or name another with --server or TOCSIN_URL"
+            ) from error
+        except httpx.InvalidURL as error:
+            raise WrongUsage(f"--server: {self.server!r} is no address: {error}") from error
+
+    def _decoded(self, response: httpx.Response) -> Any:
+        try:
+            return msgspec.json.decode(response.content)
+        except msgspec.DecodeError as error:
+            raise Refused(f"{self.server} answered something else than JSON; is it a Tocsin server?") from error
+
+    def _refusal(self, response: httpx.Response) -> Refused:
+        status = response.status_code
+        try:
+            problem = msgspec.json.decode(response.content)
+        except msgspec.DecodeError:
+            problem = None
+        if not isinstance(problem, dict) or "error" not in problem:
+            return Refused(f"{self.server} answered {status} {response.reason_phrase}; is it a Tocsin server?")
+        errors = [(str(e.get("path", "")), str(e.get("reason", ""))) for e in problem.get("errors") or []]
+        detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "")
+        if status == 401:
+            detail += "; give an API key with --key or TOCSIN_KEY"
+        return ServerRefused(status, str(problem["error"]), detail, errors)
+
+
+def _pause_s(retry_after: str | None) -> float:
+    try:
+        return min(RETRY_AFTER_S_MAX, max(0.0, float(retry_after or RETRY_AFTER_S_DEFAULT)))
+    except ValueError:
+        # A date: not worth reading, since the pause is bounded anyway.
+        return RETRY_AFTER_S_DEFAULT

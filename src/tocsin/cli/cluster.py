@@ -1,0 +1,40 @@
+"""`tocsin cluster`."""
+
+from __future__ import annotations
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("cluster", epilog="Example: tocsin cluster --server http://timers.internal:8080")(cluster)
+
+
+def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
+    """Show the nodes and shards: who owns what, how full its window is, how late it is."""
+    from tocsin.cli.client import Client
+
+    with Client(server, key) as client:
+        answer = client.get("/cluster")
+    if as_json:
+        output.print_json(answer)
+        return
+    nodes, shards = answer["nodes"], answer["shards"]
+    output.print_table(
+        ("node", "address", "alive", "shards"),
+        [
+            (node["node"], node.get("address"), "yes" if node.get("alive") else "no", node.get("shards"))
+            for node in nodes
+        ],
+    )
+    columns = list(dict.fromkeys(name for shard in shards for name in shard))
+    output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
+    if answer.get("dispatching") is False:
+        output.note(f"Nothing is rung at present: {answer.get('dispatchPausedReason') or 'dispatch is paused'}")
+
+
+def _cell(value: object) -> object:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

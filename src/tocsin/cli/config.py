@@ -1,0 +1,71 @@
+"""`tocsin config`: what is in force, from where, and whether it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.options import AsJson, ConfigFile
+
+if TYPE_CHECKING:
+    from tocsin.config import Settings
+
+app = typer.Typer(
+    no_args_is_help=True, help="Show and check the settings.", epilog="Example: tocsin config show --changed"
+)
+
+
+@app.command("show", epilog="Example: tocsin config show --changed")
+def show(
+    config: ConfigFile = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting's value and where it comes from. Passwords in URLs are left out."""
+    from tocsin.config import load_settings, setting_name, sources
+
+    flags = {"config": config}
+    settings = load_settings(flags)
+    rows = [
+        (setting_name(field), value_text(settings, field), source.place or source.origin.value)
+        for field, source in sources(flags).items()
+        if field != "config" and (source.place or not changed)
+    ]
+    if as_json:
+        output.print_json({name: {"value": value, "source": source} for name, value, source in rows})
+    else:
+        output.print_table(("setting", "value", "source"), rows)
+
+
+@app.command("check", epilog="Example: tocsin config check --config tocsin.toml")
+def check(
+    config: ConfigFile = None,
+) -> None:
+    """Check file and environment without starting anything; exit code 2 and the reasons if something is wrong."""
+    from tocsin.config import load_settings, unknown_variables
+
+    load_settings({"config": config})
+    for line in unknown_variables():
+        output.note(f"Warning: {line}")
+    typer.echo("The settings are fine.")
+
+
+def value_text(settings: Settings, field: str) -> str:
+    """The value as it would be written in the environment; empty for one that isn't set."""
+    from tocsin.config.settings import is_duration
+    from tocsin.config.values import redacted
+    from tocsin.model.instants import format_duration
+
+    value = getattr(settings, field)
+    if value is None:
+        return ""
+    if is_duration(field):
+        return format_duration(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(value)
+    return redacted(value) if isinstance(value, str) else str(Path(value)) if isinstance(value, Path) else str(value)

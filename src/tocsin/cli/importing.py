@@ -1,0 +1,313 @@
+"""`tocsin timers import`: a file of timers, in large batches, several on their way at once."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.failure import Refused, Unreachable, WrongUsage
+from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+
+if TYPE_CHECKING:
+    from tocsin.cli.client import Client
+
+BATCH_ROWS = 1_000
+#: Payload bytes of a batch, so that a thousand large timers don't make a body that the server refuses.
+BATCH_BYTES_MAX = 4 * 1024 * 1024
+IN_FLIGHT_DEFAULT = 4
+#: Errors that are also printed; the report has all.
+ERRORS_SHOWN_MAX = 5
+
+
+def register(timers: typer.Typer) -> None:
+    """Adds the command."""
+    timers.command("import", epilog="Example: tocsin timers import timers.csv --namespace billing")(import_timers)
+
+
+@dataclass
+class Row:
+    """A timer to create, and the line it stands on."""
+
+    line: int
+    timer: dict[str, Any]
+
+
+@dataclass
+class Tally:
+    """How the import went. `unread_from` is the first line that was not sent, if the import had to stop."""
+
+    created: int = 0
+    failed: int = 0
+    skipped: int = 0
+    unread_from: int | None = None
+    stopped_by: Unreachable | None = None
+    shown: list[str] = field(default_factory=list)
+
+
+def import_timers(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="CSV or JSON Lines; - for standard input.")],
+    form: Annotated[
+        str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="For rows that don't name one.")
+    ] = "default",
+    errors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Report of the rows that failed.", show_default="FILE.errors.jsonl"),
+    ] = None,
+    include_finished: Annotated[
+        bool, typer.Option("--include-finished", help="Also create anew what an export shows as finished.")
+    ] = False,
+    from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
+    in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches on their way at once.")] = IN_FLIGHT_DEFAULT,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create the timers of a file. Rows that fail go to a report, which can itself be imported once it is mended.
+
+    A row without an id gets a new one. Importing a row again replaces its pending timer, so that an import that
+    was interrupted can be repeated if the rows have ids.
+    """
+    from tocsin.cli.client import Client
+
+    report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
+    if source != "-" and report_path.resolve() == Path(source).resolve():
+        raise WrongUsage(f"--errors: {report_path} is the file that is imported; name another")
+    begun = time.monotonic()
+    with _opened(source) as stream, _Report(report_path) as report, Client(server, key) as client:
+        read = _Reader(stream, _format(form, source), namespace, include_finished, from_line)
+        with _progress(source) as advance:
+            tally = _Importer(client, report, in_flight, advance).run(read)
+    took_s = max(1e-6, time.monotonic() - begun)
+    _conclude(tally, report_path, took_s, as_json)
+
+
+class _Reader:
+    """The rows of the file. Bad ones come as (line, reason, what was read)."""
+
+    def __init__(self, stream: TextIO, form: str, namespace: str, include_finished: bool, from_line: int) -> None:
+        self._stream = stream
+        self._form = form
+        self._namespace = namespace
+        self._include_finished = include_finished
+        self._from_line = from_line
+        self.skipped = 0
+
+    def __iter__(self) -> Iterator[Row | tuple[int, str]]:
+        from tocsin.cli.rows import READ_ONLY, BadRow, read_csv, read_json_lines
+
+        try:
+            for line, row in read_csv(self._stream) if self._form == "csv" else read_json_lines(self._stream):
+                if line < self._from_line:
+                    continue
+                if isinstance(row, BadRow):
+                    yield line, str(row)
+                elif not self._include_finished and _text(row.get("status", "pending")) != "pending":
+                    self.skipped += 1
+                else:
+                    yield Row(line, self._completed({name: row[name] for name in row if name not in READ_ONLY}))
+        except BadRow as error:
+            raise WrongUsage(f"the file can't be imported: {error}") from None
+        except UnicodeDecodeError as error:
+            raise WrongUsage(f"the file can't be imported: it is not UTF-8 text ({error.reason})") from None
+
+    def _completed(self, timer: dict[str, Any]) -> dict[str, Any]:
+        timer.setdefault("namespace", self._namespace)
+        if "id" not in timer:
+            timer["id"] = str(uuid.uuid4())
+        return timer
+
+
+class _Report:
+    """The rows that failed, as JSON Lines; the file exists only if there are any."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stream: TextIO | None = None
+
+    def __enter__(self) -> _Report:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def add(self, line: int, error: str, timer: dict[str, Any] | None) -> None:
+        import msgspec
+
+        if self._stream is None:
+            try:
+                self._stream = self._path.open("w", encoding="utf-8")
+            except OSError as problem:
+                raise Refused(f"--errors: {self._path} can't be written: {problem.strerror}") from problem
+        entry = {"line": line, "error": error, "timer": timer}
+        self._stream.write(msgspec.json.encode(entry).decode() + "\n")
+
+
+class _Importer:
+    def __init__(self, client: Client, report: _Report, in_flight: int, advance: Callable[[int], None]) -> None:
+        self._client = client
+        self._report = report
+        self._in_flight = in_flight
+        self._advance = advance
+        self._tally = Tally()
+        self._last_line = 0
+
+    def run(self, reader: _Reader) -> Tally:
+        """Sends everything; after an Unreachable, nothing more than what is on its way."""
+        under_way: dict[Future[list[dict[str, Any]]], list[Row]] = {}
+        with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
+            for batch in self._batches(reader):
+                under_way[threads.submit(self._send, batch)] = batch
+                self._settle(under_way, self._in_flight)
+                if self._tally.stopped_by is not None:
+                    self._tally.unread_from = batch[-1].line + 1
+                    break
+            self._settle(under_way, 1)
+        self._tally.skipped = reader.skipped
+        return self._tally
+
+    def _batches(self, reader: _Reader) -> Iterator[list[Row]]:
+        batch: list[Row] = []
+        size = 0
+        for row in reader:
+            if isinstance(row, tuple):
+                self._fail(row[0], row[1], None)
+                continue
+            batch.append(row)
+            size += len(bytes(row.timer["payload"])) if "payload" in row.timer else 0
+            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES_MAX:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _send(self, batch: list[Row]) -> list[dict[str, Any]]:
+        results: list[dict[str, Any]] = self._client.post(
+            "/timers/batch/create", {"timers": [row.timer for row in batch]}
+        )["results"]
+        return results
+
+    def _settle(self, under_way: dict[Future[list[dict[str, Any]]], list[Row]], fewer_than: int) -> None:
+        """Waits until fewer batches are on their way, and takes their answers."""
+        while len(under_way) >= fewer_than:
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                batch = under_way.pop(future)
+                self._advance(len(batch))
+                try:
+                    results = future.result()
+                except Unreachable as error:
+                    self._tally.stopped_by = error
+                    self._fail_all(batch, str(error))
+                except Refused as error:
+                    self._fail_all(batch, str(error))
+                else:
+                    self._take(batch, results)
+
+    def _take(self, batch: list[Row], results: list[dict[str, Any]]) -> None:
+        for row, result in itertools.zip_longest(batch, results):
+            if result and "error" not in result:
+                self._tally.created += 1
+            else:
+                self._fail(row.line, _reason(result.get("error") if result else "no answer"), row.timer)
+
+    def _fail_all(self, batch: list[Row], reason: str) -> None:
+        for row in batch:
+            self._fail(row.line, reason, row.timer)
+
+    def _fail(self, line: int, reason: str, timer: dict[str, Any] | None) -> None:
+        self._tally.failed += 1
+        if len(self._tally.shown) < ERRORS_SHOWN_MAX:
+            self._tally.shown.append(f"line {line}: {reason}")
+        self._report.add(line, reason, timer)
+
+
+def _reason(error: Any) -> str:
+    if not isinstance(error, dict):
+        return str(error)
+    fields = "; ".join(f"{bad.get('path')}: {bad.get('reason')}" for bad in error.get("errors") or [])
+    return f"{error.get('error', 'refused')}: {fields or error.get('message') or error.get('detail') or ''}"
+
+
+def _text(value: Any) -> str:
+    """A text that is still JSON (JSON Lines), or is plain already (CSV)."""
+    return value if isinstance(value, str) else bytes(value).decode().strip('"')
+
+
+def _format(form: str | None, source: str) -> str:
+    form = form or ("csv" if source.lower().endswith(".csv") else "jsonl")
+    if form not in ("csv", "jsonl"):
+        raise WrongUsage(f"--format: {form!r} is neither csv nor jsonl")
+    return form
+
+
+@contextlib.contextmanager
+def _opened(source: str) -> Iterator[TextIO]:
+    if source == "-":
+        yield sys.stdin
+        return
+    try:
+        stream = Path(source).open(encoding="utf-8-sig", newline="")  # noqa: SIM115  (closed below)
+    except OSError as error:
+        raise WrongUsage(f"FILE: {source} can't be read: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def _progress(source: str) -> Iterator[Callable[[int], None]]:
+    console = output.console(stderr=True)
+    if not console.is_terminal:
+        yield lambda rows: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    total = None
+    if source != "-":
+        with Path(source).open("rb") as counted:
+            total = sum(1 for _ in counted)
+    columns = (TextColumn("importing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda rows: progress.advance(task, rows)
+
+
+def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
+    rate = tally.created / took_s
+    if as_json:
+        output.print_json(
+            {
+                "created": tally.created,
+                "failed": tally.failed,
+                "skipped": tally.skipped,
+                "seconds": round(took_s, 3),
+                "ratePerSecond": round(rate),
+                "report": str(report) if tally.failed else None,
+                "unreadFromLine": tally.unread_from,
+            }
+        )
+    else:
+        skipped = f", skipped {tally.skipped:,} finished ones" if tally.skipped else ""
+        output.note(f"Created {tally.created:,} timers in {took_s:.1f} s ({rate:,.0f}/s){skipped}.")
+    lines = [*tally.shown]
+    if tally.failed:
+        more = " The first of them:" if tally.failed > len(lines) else ""
+        lines.insert(0, f"{tally.failed:,} rows failed; {report} has them all, to be mended and imported.{more}")
+    if tally.stopped_by is not None:
+        lines.append(f"{tally.stopped_by}\nWhat was not sent: continue with --from-line {tally.unread_from}")
+        raise Unreachable("\n".join(lines))
+    if tally.failed:
+        raise Refused("\n".join(lines))

@@ -1,0 +1,114 @@
+"""`tocsin namespaces`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.failure import WrongUsage
+from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server, checked_duration
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Namespaces: the scope in which timer ids are unique, and its settings.",
+    epilog="Example: tocsin namespaces create billing --retention 7d",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="1 to 255 of A-Z a-z 0-9 . _ : -")]
+History = Annotated[
+    str | None, typer.Option(metavar="WHICH", help="Finished timers that stay visible: all, failures or none.")
+]
+Retention = Annotated[str | None, typer.Option(metavar="DURATION", help="How long they stay.")]
+Secret = Annotated[
+    str | None,
+    typer.Option(metavar="WHSEC", help="Signs callbacks: whsec_ and the base64 of 24 to 64 bytes; `new` makes one."),
+]
+
+
+@app.command("create", epilog="Example: tocsin namespaces create billing --retention 7d --secret new")
+def create(
+    name: Name,
+    shards: Annotated[int | None, typer.Option("--shards", help="Shards it occupies; fixed for ever.")] = None,
+    history: History = None,
+    retention: Retention = None,
+    secret: Secret = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a namespace."""
+    body = _body(name, history, retention, secret) | ({} if shards is None else {"numShards": shards})
+    _show(_post(server, key, "/namespaces/create", body), body, as_json, shown_secret=secret == "new")
+
+
+@app.command("update", epilog="Example: tocsin namespaces update billing --pause")
+def update(
+    name: Name,
+    history: History = None,
+    retention: Retention = None,
+    secret: Secret = None,
+    remove_secret: Annotated[bool, typer.Option("--remove-secret", help="Sign no more.")] = False,
+    paused: Annotated[
+        bool | None,
+        typer.Option("--pause/--resume", help="Hold back its timers; let them ring again.", show_default=False),
+    ] = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a namespace's settings; what isn't given stays."""
+    if remove_secret and secret is not None:
+        raise WrongUsage("--secret and --remove-secret contradict each other; give one of them")
+    body = _body(name, history, retention, secret)
+    if remove_secret:
+        body["secret"] = None
+    if paused is not None:
+        body["paused"] = paused
+    if len(body) == 1:
+        raise WrongUsage("nothing to change; give --history, --retention, --secret, --pause, …")
+    _show(_post(server, key, "/namespaces/update", body), body, as_json, shown_secret=secret == "new")
+
+
+@app.command("list", epilog="Example: tocsin namespaces list")
+def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
+    """List the namespaces."""
+    answer = _post(server, key, "/namespaces/list", {})
+    if as_json:
+        output.print_json(answer)
+        return
+    found = answer["namespaces"]
+    columns = [name for name in dict.fromkeys(name for entry in found for name in entry) if name != "updatedAt"]
+    output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
+
+
+def _body(name: str, history: str | None, retention: str | None, secret: str | None) -> dict[str, Any]:
+    if secret == "new":
+        import base64
+        import secrets
+
+        secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    wanted = {"history": history, "retention": checked_duration("--retention", retention), "secret": secret}
+    return {"name": name} | {field: value for field, value in wanted.items() if value is not None}
+
+
+def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
+    from tocsin.cli.client import Client
+
+    with Client(server, key) as client:
+        return client.post(path, body)
+
+
+def _show(answer: dict[str, Any], sent: dict[str, Any], as_json: bool, *, shown_secret: bool) -> None:
+    if as_json:
+        output.print_json(answer | ({"secret": sent["secret"]} if shown_secret else {}))
+        return
+    output.print_fields({name: _cell(value) for name, value in answer.items()})
+    if shown_secret:
+        output.note("The new secret, for the receivers (it can't be shown again):")
+        typer.echo(sent["secret"])
+
+
+def _cell(value: object) -> object:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

@@ -1,0 +1,101 @@
+"""Options that several commands share, and the values that people write in them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.failure import WrongUsage
+
+if TYPE_CHECKING:
+    import msgspec
+
+SERVER_DEFAULT = "http://127.0.0.1:8080"
+
+Server = Annotated[
+    str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="Where the server is.", show_default=True)
+]
+Key = Annotated[
+    str | None, typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server wants one.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
+]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for everything that is kept.")]
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="sqlite:///path or memory://.")]
+
+
+def instant_us(option: str, text: str) -> int:
+    """Microseconds of an RFC 3339 instant given under `option`."""
+    from tocsin.model.instants import parse_instant
+
+    try:
+        return parse_instant(text.strip())
+    except ValueError as error:
+        raise WrongUsage(f"{option}: {text!r} {error}") from None
+
+
+def duration_us(option: str, text: str) -> int:
+    """Microseconds of a duration given under `option`."""
+    from tocsin.model.instants import parse_duration
+
+    try:
+        return parse_duration(text.strip())
+    except ValueError as error:
+        raise WrongUsage(f"{option}: {text!r} {error}") from None
+
+
+def checked_instant(option: str, text: str | None) -> str | None:
+    """The instant as the API takes it; None when the option wasn't given."""
+    if text is None:
+        return None
+    from tocsin.model.instants import format_instant
+
+    return format_instant(instant_us(option, text))
+
+
+def checked_duration(option: str, text: str | None) -> str | None:
+    """The duration as the API takes it; None when the option wasn't given."""
+    if text is not None:
+        duration_us(option, text)
+    return text
+
+
+def content(option: str, text: str) -> bytes:
+    """What the option says: itself, the content of `@file`, or standard input for `-`."""
+    if text == "-":
+        return sys.stdin.buffer.read()
+    if text.startswith("@"):
+        try:
+            return Path(text[1:]).read_bytes()
+        except OSError as error:
+            raise WrongUsage(f"{option}: {text[1:]} can't be read: {error.strerror}") from None
+    return text.encode()
+
+
+def json_content(option: str, text: str) -> msgspec.Raw:
+    """JSON given as itself, `@file` or `-`, kept exactly as it was written."""
+    import msgspec
+
+    raw = content(option, text).strip()
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WrongUsage(f"""{option}: is not JSON ({error}); a plain text needs quotes: '"hello"'""") from None
+    return msgspec.Raw(raw)
+
+
+def headers(option: str, lines: list[str] | None) -> dict[str, str] | None:
+    """`Name: value` lines as a mapping; None when there are none."""
+    found = {}
+    for line in lines or []:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise WrongUsage(f"{option}: {line!r} is no header; write it as 'Name: value'")
+        found[name.strip()] = value.strip()
+    return found or None

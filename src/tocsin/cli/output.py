@@ -1,0 +1,88 @@
+"""What commands print: tables for people, JSON for programs. Results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STATUS_STYLES = {"pending": "cyan", "completed": "green", "failed": "bold red", "canceled": "yellow"}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that keeps whole values when the output is a file or a pipe."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    if not made.is_terminal:
+        made = Console(stderr=stderr, highlight=False, width=200)
+    return made
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on one line."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A plain table, without lines between rows; values are never read as markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        cells = ["" if cell is None else str(cell) for cell in row]
+        table.add_row(*(Text(cell, style=STATUS_STYLES.get(cell, "")) for cell in cells))
+    console().print(table)
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """One thing: a line for each field that has a value."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in fields.items():
+        if value is not None:
+            text = str(value)
+            grid.add_row(Text(name, style="bold"), Text(text, style=STATUS_STYLES.get(text, ""), overflow="fold"))
+    console().print(grid)
+
+
+def note(text: str) -> None:
+    """A line for people, on stderr."""
+    typer.echo(text, err=True)
+
+
+def relative(instant: str | None) -> str:
+    """How far an instant lies ahead (`in 5m`) or behind (`2h ago`), roughly."""
+    if not instant:
+        return ""
+    from tocsin.model.instants import format_duration, parse_instant
+
+    distance_us = parse_instant(instant) - time.time_ns() // 1_000
+    size = abs(distance_us)
+    for unit in (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1_000):
+        if size >= unit:
+            size -= size % unit
+            break
+    text = format_duration(size) if size >= 1_000 else "0s"
+    return f"in {text}" if distance_us >= 0 else f"{text} ago"
+
+
+def compact(value: Any) -> str | None:
+    """A JSON value on one line; None for none."""
+    if value is None or value in ({}, []):
+        return None
+    import msgspec
+
+    return msgspec.json.encode(value).decode()

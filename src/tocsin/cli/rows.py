@@ -1,0 +1,113 @@
+"""Timers as rows of a CSV file and as JSON Lines: what `timers export` writes and `timers import` reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+import msgspec
+
+COLUMNS = (
+    "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "method", "headers", "retryPolicy",
+    "callbackTimeoutSeconds", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError",
+    "nextAttemptAt", "shardId",
+)  # fmt: skip
+#: Columns whose cells hold JSON.
+JSON_COLUMNS = frozenset({"payload", "headers", "retryPolicy"})
+#: What only the server can say; import leaves it out.
+READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "firstAttemptAt"}
+TAG_SEPARATOR = ";"
+
+
+class BadRow(ValueError):
+    """The row can't be read as a timer; the text says why."""
+
+
+def read_csv(stream: TextIO) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """(line number, row) of each row; the first line names the columns."""
+    reader = csv.DictReader(stream)
+    unknown = [name for name in reader.fieldnames or [] if name not in COLUMNS and name not in READ_ONLY]
+    if unknown:
+        raise BadRow(f"the columns {', '.join(unknown)} are unknown; known are {', '.join(COLUMNS)}")
+    # DictReader fills what is missing with None, and puts what is too much under None.
+    for row in reader:
+        try:
+            yield reader.line_num, _from_cells(row)
+        except BadRow as error:
+            yield reader.line_num, error
+
+
+def _from_cells(row: dict[Any, Any]) -> dict[str, Any]:
+    if None in row:
+        raise BadRow("has more cells than there are columns")
+    timer: dict[str, Any] = {}
+    for name, cell in row.items():
+        if cell is None or cell == "":
+            continue
+        try:
+            timer[name] = _from_cell(name, cell)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise BadRow(f"{name}: {cell!r} can't be read: {error}") from None
+    return timer
+
+
+def _from_cell(name: str, cell: str) -> Any:
+    if name in JSON_COLUMNS:
+        msgspec.json.decode(cell)
+        return msgspec.Raw(cell.encode())
+    if name == "tags":
+        return [tag for tag in cell.split(TAG_SEPARATOR) if tag]
+    if name == "callbackTimeoutSeconds":
+        return json.loads(cell)
+    return cell
+
+
+def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """(line number, row) of each line that isn't empty. A line of an error report gives the timer in it."""
+    decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    for number, line in enumerate(stream, 1):
+        if not line.strip():
+            continue
+        try:
+            row = decoder.decode(line.encode())
+            if row.keys() == {"line", "error", "timer"}:
+                row = decoder.decode(row["timer"])
+        except msgspec.DecodeError as error:
+            yield number, BadRow(f"is no JSON object: {error}")
+            continue
+        yield number, dict(row)
+
+
+class CsvWriter:
+    """Writes timers under the names of the columns."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._columns = [name for name in COLUMNS if name != "delay"]
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._writer.writerow(self._columns)
+
+    def write(self, timers: Iterable[dict[str, Any]]) -> None:
+        """Appends them."""
+        self._writer.writerows([self._cell(name, timer.get(name)) for name in self._columns] for timer in timers)
+
+    def _cell(self, name: str, value: Any) -> Any:
+        if value is None:
+            # Not given and null are one for a payload; an empty cell says both.
+            return ""
+        if name in JSON_COLUMNS:
+            return msgspec.json.encode(value).decode()
+        return TAG_SEPARATOR.join(value) if name == "tags" else value
+
+
+class JsonLinesWriter:
+    """Writes timers as the server sends them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, timers: Iterable[dict[str, Any]]) -> None:
+        """Appends them."""
+        self._stream.write(self._encoder.encode_lines(list(timers)).decode())

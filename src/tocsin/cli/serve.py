@@ -1,0 +1,61 @@
+"""`tocsin serve`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tocsin.cli.options import ConfigFile, DataDir, Store
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("serve", epilog="Example: tocsin serve --port 9000 --data-dir /var/lib/tocsin")(serve)
+
+
+def serve(
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")
+    ] = None,
+    data_dir: DataDir = None,
+    store: Store = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default="16")
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Serve other machines without any API key.")] = False,
+    log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="auto, console or json.")] = None,
+    drain_timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long callbacks under way may take at the end.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it.
+
+    Every flag is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
+    """
+    from tocsin.config import load_settings, unknown_variables
+
+    settings = load_settings(
+        {
+            "config": config,
+            "host": host,
+            "port": port,
+            "data_dir": data_dir,
+            "store": store,
+            "shards": shards,
+            "insecure": insecure or None,
+            "log_level": log_level,
+            "log_format": log_format,
+            "drain_timeout": drain_timeout,
+        }
+    )
+    for line in unknown_variables():
+        typer.echo(f"Warning: {line}", err=True)
+    from tocsin.server import serve as run_server
+
+    raise typer.Exit(run_server(settings))

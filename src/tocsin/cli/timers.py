@@ -1,0 +1,277 @@
+"""`tocsin timers`: create, get, list, update, delete; `watch`, `import` and `export` have files of their own."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli import exporting, importing, output, watch
+from tocsin.cli.failure import WrongUsage
+from tocsin.cli.options import (
+    SERVER_DEFAULT,
+    AsJson,
+    Key,
+    Namespace,
+    Server,
+    checked_duration,
+    checked_instant,
+    duration_us,
+    headers,
+    json_content,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Create, look at, change and move timers.",
+    epilog="Example: tocsin timers create http://127.0.0.1:9000/ --in 30s",
+)
+watch.register(app)
+importing.register(app)
+exporting.register(app)
+
+TimerId = Annotated[str, typer.Argument(metavar="ID", help="The timer's id.")]
+At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When, such as 2027-01-31T12:00:00Z.")]
+In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 500ms, 30s, 5m, 24h, 7d.")]
+Payload = Annotated[
+    str | None, typer.Option("--payload", metavar="JSON", help="What the callback brings: JSON, @file, or - for stdin.")
+]
+Method = Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")]
+Header = Annotated[
+    list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Sent along; may be repeated.")
+]
+Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="To find it by; may be repeated.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", help="For each callback.", show_default="10")
+]
+RetryAttempts = Annotated[
+    int | None, typer.Option("--retry-attempts", metavar="N", help="Attempts in all, the first included.")
+]
+RetryFor = Annotated[
+    str | None,
+    typer.Option("--retry-for", metavar="DURATION", help="No attempt begins later than this after the first."),
+]
+RetryInitial = Annotated[
+    str | None,
+    typer.Option("--retry-initial", metavar="DURATION", help="Pause before the second attempt.", show_default="1s"),
+]
+RetryFactor = Annotated[
+    float | None,
+    typer.Option("--retry-factor", metavar="X", help="Each pause is so many times the last.", show_default="2"),
+]
+RetryMax = Annotated[
+    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="5m")
+]
+
+
+@app.command(
+    "create", epilog="""Example: tocsin timers create http://127.0.0.1:9000/ --in 30s --payload '{"order": 17}'"""
+)
+def create(
+    url: Annotated[str, typer.Argument(metavar="URL", help="What is called.")],
+    at: At = None,
+    in_: In = None,
+    timer_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="ID", help="Its id; choose one to find it, or to replace it.", show_default="a new UUID"
+        ),
+    ] = None,
+    namespace: Namespace = "default",
+    payload: Payload = None,
+    method: Method = None,
+    header: Header = None,
+    tag: Tag = None,
+    timeout: Timeout = None,
+    retry_attempts: RetryAttempts = None,
+    retry_for: RetryFor = None,
+    retry_initial: RetryInitial = None,
+    retry_factor: RetryFactor = None,
+    retry_max_interval: RetryMax = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a timer, or replace the pending one of the same id."""
+    if (at is None) == (in_ is None):
+        raise WrongUsage("when? Give either --in, such as --in 30s, or --at, such as --at 2027-01-31T12:00:00Z")
+    body = {
+        "namespace": namespace,
+        "id": timer_id if timer_id is not None else str(uuid.uuid4()),
+        "executeAt": checked_instant("--at", at),
+        "delay": checked_duration("--in", in_),
+        "callbackUrl": url,
+        **_optional(payload, method, header, tag, timeout),
+        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+    }
+    _show(_post(server, key, "/timers/create", body), as_json)
+
+
+@app.command("get", epilog="Example: tocsin timers get order-17")
+def get(
+    timer_id: TimerId,
+    namespace: Namespace = "default",
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one timer, pending or finished."""
+    _show(_post(server, key, "/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
+
+
+@app.command("list", epilog="Example: tocsin timers list --status failed --tag billing")
+def list_timers(
+    namespace: Namespace = "default",
+    status: Annotated[str | None, typer.Option(help="pending, completed, failed or canceled.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due then or later.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due earlier.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Where a former list ended.")] = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List timers, in the order in which they are due. `export` writes all of them, however many."""
+    body = {
+        "namespace": namespace,
+        "status": status,
+        "tags": tag or None,
+        "executeAfter": checked_instant("--after", after),
+        "executeBefore": checked_instant("--before", before),
+        "limit": limit,
+        "cursor": cursor,
+    }
+    answer = _post(server, key, "/timers/list", body)
+    if as_json:
+        output.print_json(answer)
+        return
+    output.print_table(
+        ("id", "status", "due", "", "attempts", "last error", "callback"),
+        [
+            (
+                timer["id"],
+                timer["status"],
+                timer["executeAt"],
+                output.relative(timer["executeAt"]),
+                timer.get("attempts") or "",
+                timer.get("lastError"),
+                timer["callbackUrl"],
+            )
+            for timer in answer["timers"]
+        ],
+    )
+    if answer.get("nextCursor"):
+        output.note(f"There are more: --cursor {answer['nextCursor']}")
+
+
+@app.command("update", epilog="Example: tocsin timers update order-17 --in 5m")
+def update(
+    timer_id: TimerId,
+    at: At = None,
+    in_: In = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="What is called.")] = None,
+    namespace: Namespace = "default",
+    payload: Payload = None,
+    method: Method = None,
+    header: Header = None,
+    tag: Tag = None,
+    timeout: Timeout = None,
+    retry_attempts: RetryAttempts = None,
+    retry_for: RetryFor = None,
+    retry_initial: RetryInitial = None,
+    retry_factor: RetryFactor = None,
+    retry_max_interval: RetryMax = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a pending timer; what isn't given stays. A policy, headers and tags are replaced as a whole."""
+    if at is not None and in_ is not None:
+        raise WrongUsage("--at and --in contradict each other; give one of them")
+    changes = {
+        "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
+        "callbackUrl": url,
+        **_optional(payload, method, header, tag, timeout),
+        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+    }
+    if all(value is None for value in changes.values()):
+        raise WrongUsage("nothing to change; give --in, --at, --url, --payload, …")
+    _show(_post(server, key, "/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
+
+
+@app.command("delete", epilog="Example: tocsin timers delete order-17 order-18")
+def delete(
+    timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The timers' ids.")],
+    namespace: Namespace = "default",
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+) -> None:
+    """Cancel pending timers. An attempt that is under way may still arrive; no retry follows."""
+    from tocsin.cli.client import Client
+    from tocsin.cli.failure import Refused
+
+    refused = []
+    with Client(server, key) as client:
+        for timer_id in timer_ids:
+            try:
+                client.post("/timers/delete", {"namespace": namespace, "timerId": timer_id})
+                output.note(f"{timer_id} is canceled.")
+            except Refused as refusal:
+                refused.append(f"{timer_id}: {refusal}")
+    if refused:
+        raise Refused("\n".join(refused))
+
+
+def _optional(
+    payload: str | None, method: str | None, header: list[str] | None, tag: list[str] | None, timeout: float | None
+) -> dict[str, Any]:
+    return {
+        "payload": None if payload is None else json_content("--payload", payload),
+        "method": method,
+        "headers": headers("--header", header),
+        "tags": tag or None,
+        "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
+    }
+
+
+def _policy(
+    attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
+) -> dict[str, Any] | None:
+    policy = {
+        "maxAttempts": attempts,
+        "maxAttemptsDuration": checked_duration("--retry-for", duration),
+        "initialInterval": checked_duration("--retry-initial", initial),
+        "backoffMultiplier": factor,
+        "maxInterval": checked_duration("--retry-max-interval", longest),
+    }
+    return {name: value for name, value in policy.items() if value is not None} or None
+
+
+def _from_now(text: str) -> str:
+    """An update has no delay, so that `--in` counts from this machine's clock."""
+    from tocsin.model.instants import format_instant
+
+    return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
+
+
+def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
+    from tocsin.cli.client import Client
+
+    with Client(server, key) as client:
+        return client.post(path, {name: value for name, value in body.items() if value is not None})
+
+
+def _show(timer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        output.print_json(timer)
+        return
+    fields: dict[str, object] = {}
+    for name, value in timer.items():
+        fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
+    for name in ("executeAt", "nextAttemptAt"):
+        if fields.get(name):
+            fields[name] = f"{fields[name]} ({output.relative(timer[name])})"
+    output.print_fields(fields)

@@ -1,0 +1,273 @@
+"""Settings from flags, environment, a TOML file and defaults, the first that has one winning.
+
+The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
+that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`
+and `sqlite` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+from pydantic import BeforeValidator, Field, create_model
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.config.file import Entry, read_file
+from tocsin.config.values import (
+    Bytes,
+    Count,
+    Duration,
+    LogFormat,
+    LogLevel,
+    Synchronous,
+    YesNo,
+    byte_count,
+    count,
+    duration,
+    factor,
+    one_of,
+    redacted,
+    store_address,
+    words,
+)
+from tocsin.engine.limits import EngineLimits
+from tocsin.model.errors import ConfigError
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.validation import InputLimits
+
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits)
+
+ENV_PREFIX = "TOCSIN_"
+#: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
+SECTIONS = ("egress", "callbacks", "sqlite")
+#: Where nothing at all is a meaningful amount.
+_ZERO_ALLOWED = frozenset(
+    {"commit_interval", "claim_backoff", "callbacks_answers_remembered_max", "sqlite_mmap_bytes", "execute_past_max"}
+)
+
+
+def limit_setting(kind: type, field: dataclasses.Field[Any]) -> str:
+    """The field of Settings that fills a limit. A callback limit that input has too is one setting for both."""
+    name = field.name.removesuffix("_us")
+    shared = {limit.name for limit in dataclasses.fields(InputLimits)}
+    return f"callbacks_{name}" if kind is CallbackLimits and field.name not in shared else name
+
+
+def _limit_fields() -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for kind in (EngineLimits, CallbackLimits, InputLimits):
+        for field in dataclasses.fields(kind):
+            name = limit_setting(kind, field)
+            least = 0 if name in _ZERO_ALLOWED else 1
+            if field.name.endswith("_us"):
+                rule: Any = partial(duration, least=least)
+            elif "bytes" in name:
+                rule = partial(byte_count, least=least)
+            elif isinstance(field.default, float):
+                rule = factor
+            else:
+                rule = partial(count, least=least)
+            fields.setdefault(name, (Annotated[type(field.default), BeforeValidator(rule)], field.default))
+    return fields
+
+
+def setting_name(field: str) -> str:
+    """How a field is written in the file and in messages: `egress.allow` for `egress_allow`."""
+    section, _, rest = field.partition("_")
+    # `callbacks_in_flight_max` is the engine's own, not one of the table.
+    own = {limit.name for limit in dataclasses.fields(EngineLimits)}
+    return f"{section}.{rest}" if section in SECTIONS and field not in own else field
+
+
+def env_name(field: str) -> str:
+    """The environment variable of a field."""
+    return ENV_PREFIX + field.upper()
+
+
+def fields_by_name() -> dict[str, str]:
+    return {setting_name(field): field for field in Settings.model_fields if field != "config"}
+
+
+if TYPE_CHECKING:
+    _Limits = BaseSettings
+else:
+    _Limits = create_model("_Limits", __base__=BaseSettings, **_limit_fields())
+
+
+class Settings(_Limits):
+    """Everything that can be set, validated. Made by `load_settings`; immutable."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True, validate_default=False)
+
+    config: Path | None = Field(None, description="The TOML file that the other settings are read from.")
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="Address to listen on. One that other machines can reach needs API keys, or `insecure`.",
+    )
+    port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
+        8080, description="Port to listen on; 0 takes a free one."
+    )
+    data_dir: Path = Field(Path("data"), description="Folder for everything that is kept.")
+    store: Annotated[str, BeforeValidator(store_address)] | None = Field(
+        None,
+        description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, or `memory://`, which "
+        "forgets. Unset: `tocsin.db` in `data_dir`.",
+    )
+    shards: Count | None = Field(
+        None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 16."
+    )
+    namespace_num_shards: Count = Field(
+        16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
+    )
+    node_name: str | None = Field(None, description="This node's name in `GET /cluster`. Unset: the host's name.")
+    insecure: YesNo = Field(False, description="Serve other machines without any API key.")
+    keys_refresh: Duration = Field(
+        2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
+    )
+    log_level: Annotated[LogLevel, BeforeValidator(partial(one_of, ("debug", "info", "warning", "error")))] = Field(
+        "info", description="Least severity that is logged: `debug`, `info`, `warning` or `error`."
+    )
+    log_format: Annotated[LogFormat, BeforeValidator(partial(one_of, ("auto", "console", "json")))] = Field(
+        "auto", description="`console`, `json`, or `auto`: console on a terminal, else JSON."
+    )
+    metrics_open: YesNo | None = Field(
+        None, description="Whether `/metrics` is served without a key. Unset: only on a loopback address."
+    )
+    keep_alive_timeout: Duration = Field(
+        75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
+    )
+    history_retention: Duration = Field(
+        3 * US_PER_DAY, description="How long finished timers stay visible in namespaces created without saying."
+    )
+    egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words)] = Field(
+        default_factory=list,
+        description="Addresses, networks and host names, each with or without a port, that callbacks may reach although "
+        "they are not on the public Internet.",
+    )
+    egress_allow_private: YesNo | None = Field(
+        None,
+        description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
+        "a loopback address.",
+    )
+    sqlite_synchronous: Annotated[Synchronous, BeforeValidator(partial(one_of, ("FULL", "NORMAL")))] = Field(
+        "FULL",
+        description="`FULL` keeps acknowledged writes through a power cut, `NORMAL` may lose the last moments then.",
+    )
+    sqlite_cache_bytes: Bytes = Field(64 << 20, description="Page cache of the writing connection.")
+    sqlite_read_cache_bytes: Bytes = Field(8 << 20, description="Page cache of each reading connection.")
+    sqlite_mmap_bytes: Annotated[int, BeforeValidator(partial(byte_count, least=0))] = Field(
+        0, description="How much of the file is mapped into memory instead of being read."
+    )
+    sqlite_wal_checkpoint_pages: Count = Field(
+        20_000, description="Pages in the write-ahead log after which a commit moves them into the file."
+    )
+    sqlite_wal_bytes_max: Bytes = Field(256 << 20, description="What the log's file is cut back to after that.")
+    sqlite_busy_timeout: Duration = Field(
+        5 * US_PER_SECOND, description="How long a transaction waits for another process's."
+    )
+
+    def engine_limits(self) -> EngineLimits:
+        """The engine's share of the settings."""
+        return self._filled(EngineLimits)
+
+    def callback_limits(self) -> CallbackLimits:
+        """The callback client's share."""
+        return self._filled(CallbackLimits)
+
+    def input_limits(self) -> InputLimits:
+        """The API's share."""
+        return self._filled(InputLimits)
+
+    def _filled(self, kind: type[L]) -> L:
+        return kind(**{field.name: getattr(self, limit_setting(kind, field)) for field in dataclasses.fields(kind)})
+
+    def store_url(self) -> str:
+        """The store's URL, `sqlite:///<data_dir>/tocsin.db` unless another was chosen."""
+        return self.store or f"sqlite:///{self.data_dir / 'tocsin.db'}"
+
+    def store_url_redacted(self) -> str:
+        """The store's URL for people and logs: without a password."""
+        return redacted(self.store_url())
+
+    def sqlite_path(self) -> Path:
+        """The file of a `sqlite:///` store; ConfigError for another kind of store."""
+        url = self.store_url()
+        if not url.startswith("sqlite:///"):
+            raise ConfigError(f"store: {redacted(url)} is no file; this needs a sqlite:///path")
+        return Path(url.removeprefix("sqlite:///"))
+
+    def sqlite_options(self) -> dict[str, Any]:
+        """Keyword arguments of SqliteStore."""
+        return {
+            "synchronous": self.sqlite_synchronous,
+            "cache_bytes": self.sqlite_cache_bytes,
+            "read_cache_bytes": self.sqlite_read_cache_bytes,
+            "mmap_bytes": self.sqlite_mmap_bytes,
+            "wal_checkpoint_pages": self.sqlite_wal_checkpoint_pages,
+            "wal_bytes_max": self.sqlite_wal_bytes_max,
+            "busy_timeout_ms": max(1, self.sqlite_busy_timeout // 1_000),
+        }
+
+    def retention_us(self) -> int:
+        """Retention of a namespace created without one, microseconds."""
+        return self.history_retention
+
+    @property
+    def keys_refresh_s(self) -> float:
+        """`keys_refresh` in seconds."""
+        return self.keys_refresh / US_PER_SECOND
+
+    @property
+    def keep_alive_timeout_s(self) -> int:
+        """`keep_alive_timeout` in seconds, rounded up: the HTTP server counts whole ones."""
+        return -(-self.keep_alive_timeout // US_PER_SECOND)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then environment, then the file; no `.env`, which would make settings depend on the working folder."""
+        flags = cast(Any, init_settings).init_kwargs
+        path = flags.get("config") or os.environ.get(ENV_PREFIX + "CONFIG")
+        return init_settings, env_settings, _FileSource(settings_cls, read_file(path, fields_by_name()) if path else {})
+
+
+class _FileSource(PydanticBaseSettingsSource):
+    def __init__(self, settings_cls: type[BaseSettings], entries: Mapping[str, Entry]) -> None:
+        super().__init__(settings_cls)
+        self._entries = entries
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        entry = self._entries.get(field_name)
+        return (entry.value if entry else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: entry.value for name, entry in self._entries.items()}
+
+
+def is_duration(field: str) -> bool:
+    """Whether the field holds microseconds and is written as a duration."""
+    return field in _DURATIONS
+
+
+_DURATIONS = frozenset(
+    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    | {
+        limit_setting(kind, field)
+        for kind in (EngineLimits, CallbackLimits, InputLimits)
+        for field in dataclasses.fields(kind)
+        if field.name.endswith("_us")
+    }
+)

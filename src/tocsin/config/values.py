@@ -1,0 +1,124 @@
+"""Values as people write them: each function makes one kind of value, or says why it can't.
+
+All raise ValueError, whatever is wrong, because pydantic collects no other error. Reasons follow the value in a sentence.
+"""
+
+# ruff: noqa: TRY004 (see above)
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator
+
+from tocsin.model.instants import parse_duration
+
+SCHEMES = ("sqlite:///path", "memory://")
+
+_BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
+_BYTES_UNIT = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def duration(value: object, *, least: int = 1) -> int:
+    """Microseconds of a text such as `5m`, at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        raise ValueError("is not a duration; write it as 500ms, 30s, 5m, 24h or 7d, in quotes")
+    duration_us = parse_duration(value.strip())
+    if duration_us < least:
+        raise ValueError("has to be longer than nothing")
+    return duration_us
+
+
+def count(value: object, *, least: int = 1, most: int = 2**62) -> int:
+    """A whole number from `least` to `most`, also as text."""
+    if isinstance(value, str) and value.strip().removeprefix("-").isascii():
+        text = value.strip().replace("_", "")
+        value = int(text) if text.removeprefix("-").isdigit() else value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("is not a whole number")
+    if value < least:
+        raise ValueError(f"has to be at least {least}")
+    if value > most:
+        raise ValueError(f"has to be at most {most}")
+    return value
+
+
+def byte_count(value: object, *, least: int = 1) -> int:
+    """A number of bytes, also as text with a binary unit."""
+    match = _BYTES.match(value.strip()) if isinstance(value, str) else None
+    if match is not None:
+        return count(int(match[1]) * _BYTES_UNIT[(match[2] or "b").lower()], least=least)
+    try:
+        return count(value, least=least)
+    except ValueError as error:
+        raise ValueError(f"{error}; write bytes as 65536 or 64KiB, 64MiB, 1GiB") from None
+
+
+def factor(value: object) -> float:
+    """A number of at least 1."""
+    try:
+        number = float(cast(Any, value))
+    except (TypeError, ValueError):
+        raise ValueError("is not a number") from None
+    if isinstance(value, bool) or not 1 <= number < float("inf"):
+        raise ValueError("has to be a number of at least 1")
+    return number
+
+
+def yes_no(value: object) -> object:
+    """A truth value, also as one of the usual words; None stays None."""
+    if isinstance(value, str):
+        if value.strip().lower() in _TRUE:
+            return True
+        if value.strip().lower() in _FALSE:
+            return False
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError("is neither true nor false")
+
+
+def words(value: object) -> object:
+    """A list; in the environment and in flags, words with commas between."""
+    if isinstance(value, str):
+        return [word for part in value.split(",") if (word := part.strip())]
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return list(value)
+    raise ValueError('is not a list of texts; write it as ["one", "two"], in the environment as one,two')
+
+
+def one_of(choices: tuple[str, ...], value: object) -> str:
+    """One of the choices, in their own case."""
+    for choice in choices:
+        if isinstance(value, str) and value.strip().lower() == choice.lower():
+            return choice
+    raise ValueError(f"is none of {', '.join(choices)}")
+
+
+def store_address(value: object) -> object:
+    """The URL of a store that there is an adapter for."""
+    if not isinstance(value, str):
+        raise ValueError("is not a URL; there are " + " and ".join(SCHEMES))
+    scheme = urlsplit(value).scheme
+    if scheme not in ("sqlite", "memory") or "://" not in value:
+        named = f"{scheme}://" if "://" in value else "a URL without scheme://"
+        raise ValueError(f"names {named}, for which there is no adapter; there are " + " and ".join(SCHEMES))
+    if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
+        raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
+    return value
+
+
+Duration = Annotated[int, BeforeValidator(duration)]
+Count = Annotated[int, BeforeValidator(count)]
+Bytes = Annotated[int, BeforeValidator(byte_count)]
+YesNo = Annotated[bool, BeforeValidator(yes_no)]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "console", "json"]
+Synchronous = Literal["FULL", "NORMAL"]
+
+
+def redacted(text: str) -> str:
+    """The text with the password of a URL in it replaced by three dots."""
+    return re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)

@@ -1,0 +1,1 @@
+"""Observers of typed events: logs and metrics."""

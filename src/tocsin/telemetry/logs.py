@@ -1,0 +1,133 @@
+"""Structured logs: configuration, and the observer that turns engine events into lines."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from tocsin.ports import observer as events
+from tocsin.ports.observer import Event
+
+#: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
+FAILED_TIMER_LINES_PER_SECOND_MAX = 10
+
+_LEVELS: dict[type, int] = {
+    events.TimersCreated: logging.DEBUG,
+    events.TimersChanged: logging.DEBUG,
+    events.BatchCommitted: logging.DEBUG,
+    events.PageLoaded: logging.DEBUG,
+    events.ClockOffset: logging.DEBUG,
+    events.HistoryPurged: logging.DEBUG,
+    events.RowsResumed: logging.INFO,
+    events.ShardClaimed: logging.DEBUG,
+    events.ShardReleased: logging.DEBUG,
+    events.DispatchResumed: logging.INFO,
+    events.BatchFailed: logging.ERROR,
+    events.LoadFailed: logging.ERROR,
+    events.ClaimFailed: logging.WARNING,
+    events.ShardLost: logging.WARNING,
+    events.DispatchPaused: logging.WARNING,
+    events.HeartbeatFailed: logging.ERROR,
+    events.WriteRefused: logging.ERROR,
+    events.RowParked: logging.WARNING,
+}
+
+_ORDERLY_ENDS = frozenset({"released", "stopped"})
+
+
+def configure_logging(level: str, form: str) -> None:
+    """Sends structlog and the standard library's loggers to stderr, as JSON lines or for a console (`form` is auto,
+    console or json; auto is console on a terminal)."""
+    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
+    ]
+    last: list[Any] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if as_json
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(threshold)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers[:] = []
+        logging.getLogger(name).propagate = True
+
+
+class EventLog:
+    """An observer that writes one line per event worth reading; lines about single timers only at DEBUG, or rationed."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._logger = structlog.get_logger("tocsin.engine")
+        self._now_s = now_s
+        self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
+        self._second = 0.0
+        self._lines = 0
+        self._suppressed = 0
+
+    def __call__(self, event: Event) -> None:
+        """Observes."""
+        if isinstance(event, events.AttemptFinished):
+            self._attempt(event)
+            return
+        level = _LEVELS[type(event)]
+        if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
+            level = logging.DEBUG
+        if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
+            level = logging.DEBUG
+        if level > logging.DEBUG or self._debug:
+            self._logger.log(level, _words(type(event).__name__), **_fields(event))
+
+    def _attempt(self, event: events.AttemptFinished) -> None:
+        if event.outcome == "failed" and self._may_write():
+            fields = _fields(event)
+            if self._suppressed:
+                fields["suppressed"] = self._suppressed
+                self._suppressed = 0
+            self._logger.warning("timer failed", **fields)
+        elif self._debug:
+            self._logger.debug("attempt finished", **_fields(event))
+
+    def _may_write(self) -> bool:
+        second = self._now_s() // 1
+        if second != self._second:
+            self._second, self._lines = second, 0
+        self._lines += 1
+        if self._lines > FAILED_TIMER_LINES_PER_SECOND_MAX:
+            self._suppressed += 1
+            return False
+        return True
+
+
+def _words(name: str) -> str:
+    """`ShardClaimed` as `shard claimed`."""
+    return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    return {
+        name: value.hex() if isinstance(value, bytes) else value
+        for name, value in event._asdict().items()
+        if value is not None
+    }

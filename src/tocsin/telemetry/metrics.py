@@ -1,0 +1,171 @@
+"""Prometheus metrics: an observer that counts in plain numbers, and a collector that shows them at a scrape.
+
+The client library's own counters and histograms take a lock per observation; an engine that rings ten thousand timers a
+second on one thread does not need it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from tocsin.ports import observer as events
+from tocsin.ports.observer import Event
+
+_LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_DURATION_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
+
+#: Every counter: name, labels, help. `docs/reference/metrics.md` is made from these tables.
+COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "tocsin_timers_created": (("namespace",), "Timers durably created or replaced."),
+    "tocsin_timers_changed": (("namespace", "kind"), "Timers durably updated or deleted."),
+    "tocsin_attempts": (
+        ("namespace", "outcome"),
+        "Webhook calls by outcome: done, rescheduled, retried, failed, superseded.",
+    ),
+    "tocsin_commits": (("result",), "Transactions: durable, definite (failed), unavailable, unknown, read."),
+    "tocsin_rows_loaded": ((), "Timers loaded into the windows."),
+    "tocsin_load_failures": ((), "Reads that failed and were tried again."),
+    "tocsin_claims": ((), "Shards claimed."),
+    "tocsin_claim_failures": ((), "Claims lost to another node, or failed."),
+    "tocsin_shards_lost": (("reason",), "Claims that ended, by reason."),
+    "tocsin_rows_parked": (("reason",), "Timers set aside: namespace, destination or bad_record."),
+    "tocsin_rows_resumed": ((), "Parked timers that came back."),
+    "tocsin_writes_refused": ((), "Single timers that the store refused and that were taken out of their batch."),
+    "tocsin_heartbeat_failures": ((), "Heartbeats that did not reach the store."),
+    "tocsin_history_purged": ((), "Finished timers removed by retention."),
+}
+#: Every histogram: name, bucket bounds, help.
+HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
+    "tocsin_lag_seconds": (_LAG_SECONDS, "From a timer's instant to the first byte of its webhook request."),
+    "tocsin_callback_duration_seconds": (_DURATION_SECONDS, "From the start of an attempt to the end of its answer."),
+    "tocsin_commit_duration_seconds": (_DURATION_SECONDS, "Time of one transaction in the store."),
+    "tocsin_commit_rows": (_ROWS, "Upserts, deletes and history rows in one transaction."),
+    "tocsin_load_duration_seconds": (_DURATION_SECONDS, "Time to load one page of timers."),
+}
+#: Every gauge: name, help. Their values are read at the scrape.
+GAUGES: dict[str, str] = {
+    "tocsin_callbacks_in_flight": "Webhook calls under way.",
+    "tocsin_timers_waiting": "Due timers that wait for their destination's limit.",
+    "tocsin_overdue_seconds": "How long the oldest due timer has been waiting to be called; 0 when none waits.",
+    "tocsin_window_timers": "Timers in memory.",
+    "tocsin_window_bytes": "Bytes of stored records in memory.",
+    "tocsin_writes_waiting": "Client writes that wait for their batch.",
+    "tocsin_shards_owned": "Shards this node owns.",
+    "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
+    "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
+}
+
+
+class _Histogram:
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        buckets, sum_so_far = [], 0
+        for bound, count in zip((*map(str, map(float, self.bounds)), "+Inf"), self.counts, strict=True):
+            sum_so_far += count
+            buckets.append((bound, float(sum_so_far)))
+        return buckets
+
+
+class Metrics(Collector):
+    """Observes events and shows them. `gauges` is asked at each scrape for the values named in GAUGES."""
+
+    def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
+        self._gauges = gauges
+        self._counters: dict[str, dict[tuple[str, ...], int]] = {name: {} for name in COUNTERS}
+        self._histograms = {name: _Histogram(bounds) for name, (bounds, _) in HISTOGRAMS.items()}
+        self._clock_offset_s = 0.0
+        for name, (labels, _) in COUNTERS.items():
+            if not labels:
+                self._counters[name][()] = 0
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The body and content type of a scrape."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+    def __call__(self, event: Event) -> None:
+        """Observes."""
+        if isinstance(event, events.AttemptFinished):
+            self._count("tocsin_attempts", event.namespace, event.outcome)
+            if event.lag_us is not None:
+                self._histograms["tocsin_lag_seconds"].add(event.lag_us / 1e6)
+            self._histograms["tocsin_callback_duration_seconds"].add(event.duration_us / 1e6)
+            return
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event)
+
+    def _count(self, name: str, *labels: str, by: int = 1) -> None:
+        counter = self._counters[name]
+        counter[labels] = counter.get(labels, 0) + by
+
+    def _committed(self, event: events.BatchCommitted) -> None:
+        self._count("tocsin_commits", "durable")
+        self._histograms["tocsin_commit_duration_seconds"].add(event.duration_us / 1e6)
+        self._histograms["tocsin_commit_rows"].add(event.upserts + event.deletes + event.history)
+
+    def _loaded(self, event: events.PageLoaded) -> None:
+        self._count("tocsin_rows_loaded", by=event.rows)
+        self._histograms["tocsin_load_duration_seconds"].add(event.duration_us / 1e6)
+
+    def _offset(self, event: events.ClockOffset) -> None:
+        self._clock_offset_s = event.offset_us / 1e6
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, for the registry."""
+        for name, (labels, text) in COUNTERS.items():
+            counter = CounterMetricFamily(name, text, labels=labels)
+            for values, count in list(self._counters[name].items()):
+                counter.add_metric(values, count)
+            yield counter
+        for name, (_, text) in HISTOGRAMS.items():
+            tally = self._histograms[name]
+            yield HistogramMetricFamily(name, text, buckets=tally.cumulative(), sum_value=tally.total)
+        values_now = {**self._gauges(), "tocsin_clock_offset_seconds": self._clock_offset_s}
+        for name, text in GAUGES.items():
+            yield GaugeMetricFamily(name, text, value=values_now[name])
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering must not ask for the gauges before the engine exists."""
+        return []
+
+
+_HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
+    events.TimersCreated: lambda m, e: m._count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
+    events.TimersChanged: lambda m, e: m._count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
+    events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
+    events.BatchFailed: lambda m, e: m._count("tocsin_commits", e.kind),  # type: ignore[union-attr]
+    events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]
+    events.LoadFailed: lambda m, e: m._count("tocsin_load_failures"),
+    events.ShardClaimed: lambda m, e: m._count("tocsin_claims"),
+    events.ClaimFailed: lambda m, e: m._count("tocsin_claim_failures"),
+    events.ShardLost: lambda m, e: m._count("tocsin_shards_lost", e.reason),  # type: ignore[union-attr]
+    events.RowParked: lambda m, e: m._count("tocsin_rows_parked", e.reason.partition(":")[0]),  # type: ignore[union-attr]
+    events.RowsResumed: lambda m, e: m._count("tocsin_rows_resumed", by=e.timers),  # type: ignore[union-attr]
+    events.WriteRefused: lambda m, e: m._count("tocsin_writes_refused"),
+    events.HeartbeatFailed: lambda m, e: m._count("tocsin_heartbeat_failures"),
+    events.HistoryPurged: lambda m, e: m._count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
+    events.ClockOffset: Metrics._offset,  # type: ignore[dict-item]
+}
