@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .runner import main
+from .world import World
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(World, "tests.simulation"))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .link import OUTSIDE
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import format_instant

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import RecordUndecodable
-from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import decode_record
 from tocsin.ports.callback import Ring
-from tocsin.ports.store import ListQuery, StoredRow
-from tocsin.model.timer import Status
+from tocsin.ports.store import StoredRow
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
