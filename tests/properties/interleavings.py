@@ -358,8 +358,10 @@ class Interleaving:
         window, rng = owner.window, self._rng
         if owner.waiting and rng.random() < 0.5:
             row = owner.waiting.pop(0)
-            if window.holds(row):
+            if window.holds(row) and row.key[0] <= self.now + self.skew[owner.node]:
                 self._ring(owner, row)
+            elif window.holds(row):
+                window.put_back(row)
             return
         due = window.due(self.now + self.skew[owner.node])
         if due is None:
@@ -485,7 +487,7 @@ class Interleaving:
             self.dispatch(owner, ring=True)
         while owner.window.flights:
             self.answer(finish=1.0)
-        if self.now % 8 == 0:
+        if self._rng.random() < 0.3:
             self.resume()
         self.send(owner, all_of_it=True)
         while self.letters:
