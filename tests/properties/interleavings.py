@@ -264,9 +264,10 @@ class Interleaving:
     def _land(self, letter: Letter) -> None:
         shard, part = self.store._shards[0], letter.batch.store
         before = dict(shard.live)
-        (letter.result,) = at_once(self.store.apply([part]))
-        self.say("land", part.version, letter.result.name)
-        if letter.result is Applied.DURABLE:
+        (result,) = at_once(self.store.apply([part]))
+        letter.result = result
+        self.say("land", part.version, result.name)
+        if result is Applied.DURABLE:
             finished = {entry.row.generation for entry in letter.batch.finished}
             written = {row.uuid for row in part.upserts} | set(part.deletes)
             for uuid, row in before.items():

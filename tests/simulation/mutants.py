@@ -47,7 +47,12 @@ def main() -> int:
     """The command; 1 when a mutant survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutations")
-    parser.add_argument("--seeds", type=int, default=1_500, help="seeds of the simulation for each, at most; ten times as many interleavings")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1_500,
+        help="seeds of the simulation for each, at most; ten times as many interleavings",
+    )
     parser.add_argument("--seconds", type=float, default=120.0, help="time for each, at most")
     options = parser.parse_args()
     survivors = []
