@@ -96,6 +96,8 @@ class Ledger:
                     continue
                 count += 1
                 if not any(0 <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
-                    to_kill_us = min((kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1)
+                    to_kill_us = min(
+                        (kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1
+                    )
                     unexplained.append((timer, receipt, to_kill_us))
         return count, unexplained

@@ -35,11 +35,10 @@ def hunt(mutation: Mutation, *, seeds: int, seconds: float) -> tuple[str, str]:
             except subprocess.TimeoutExpired:
                 continue
             if done.returncode:
-                if not done.stdout.startswith("seed "):
-                    raise RuntimeError(
-                        f"{mutation.name}: {module} did not run: {done.stdout[-300:]}{done.stderr[-2000:]}"
-                    )
-                return module.rpartition(".")[2], done.stdout.splitlines()[0]
+                words = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+                if not words:
+                    raise RuntimeError(f"{mutation.name}: {module} did not run: {done.stdout}{done.stderr[-2000:]}")
+                return module.rpartition(".")[2], words[0]
     return "", ""
 
 
