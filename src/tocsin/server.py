@@ -14,13 +14,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
-from tocsin.api.app import create_app
+from tocsin.api.app import Api
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
@@ -28,6 +27,7 @@ from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import ConfigError, StoreError, TocsinError
+from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.service import TimerService
@@ -76,9 +76,9 @@ class KeyRing:
         self._store = store
         self._keys: dict[str, ApiKey] = {}
 
-    def lookup(self, key_hash: str) -> ApiKey | None:
+    def lookup(self, hash: str) -> ApiKey | None:
         """The key, or None."""
-        return self._keys.get(key_hash)
+        return self._keys.get(hash)
 
     @property
     def empty(self) -> bool:
@@ -107,6 +107,9 @@ class Server:
         self._on_fatal = on_fatal or self._note_fatal
         self._log = structlog.get_logger("tocsin.server")
         self._store = open_store(settings)
+        if isinstance(self._store, SqliteStore):
+            # In the writing thread: what the disk holds is in doubt, and only a new start can find out.
+            self._store.on_commit_io_error = self._on_fatal
         self._tasks: list[asyncio.Task[None]] = []
         self._http: _HttpServer | None = None
         self._socket: socket.socket | None = None
@@ -167,14 +170,13 @@ class Server:
         )
         await self.service.ensure_default_namespace()
         await supervisor.start()
-        app = create_app(
+        app = Api(
             self.service,
+            rules=InputRules(settings.input_limits(), egress.check_url),
+            clock=clock,
             keys=keys,
-            limits=settings.input_limits(),
-            check_target=egress.check_url,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
-            now_us=clock.now_us,
         )
         config = uvicorn.Config(
             app,
@@ -290,7 +292,6 @@ async def _serve(settings: Settings) -> int:
         os._exit(EXIT_FATAL)
 
     try:
-        Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
         server = Server(settings, on_fatal=on_fatal)
         await server.start()
     except (TocsinError, OSError) as error:

@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
             return
         name = name.lower()
         if name == b"retry-after":
-            self._retry_after = value.decode("latin-1")
+            self._retry_after = value.decode("latin-1").strip()
         elif name in (b"content-length", b"transfer-encoding"):
             self._ends_with_connection = False
 

@@ -31,7 +31,7 @@ class Connector:
     ) -> Connection | NoResponse:
         """A connection to the origin, or why there is none. The caller cancels at the deadline."""
         try:
-            addresses = [origin.host] if origin.address is not None else await self._resolver.resolve(origin.host)
+            addresses = [origin.host] if origin.is_address else await self._resolver.resolve(origin.host)
         except OSError as error:
             return NoResponse("NAME_NOT_RESOLVED", f"{origin.host}: {error.strerror or error}")
         refusals = {ip: self._egress.refusal(ip, origin.host, origin.port) for ip in addresses}

@@ -153,7 +153,7 @@ class EgressPolicy:
         )
 
     def _check_origin(self, origin: Origin) -> str | None:
-        if origin.address is not None:
+        if origin.is_address:
             return self.refusal(origin.host, origin.host, origin.port)
         name = origin.host.rstrip(".")
         if name == "localhost" or name.endswith(".localhost"):

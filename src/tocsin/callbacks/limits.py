@@ -26,8 +26,6 @@ class CallbackLimits:
     request_headers_max: int = 32
     #: Bytes of names and values of the headers that a timer can bring.
     request_header_bytes_max: int = 8 * 1024
-    #: Characters of a callback URL.
-    url_chars_max: int = 2_048
     #: Parsed URLs that are remembered.
     targets_cached_max: int = 1_024
     #: How long a resolved name is used without asking again.

@@ -72,12 +72,12 @@ class Pool:
 
     async def close(self) -> None:
         """Closes every connection. All attempts have to be withdrawn before, and none assigned after."""
-        if self._sweep is not None:
-            self._sweep.cancel()
         self._waiting.clear()
         for task in self._opening:
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
+        if self._sweep is not None:
+            self._sweep.cancel()
         if self._connections:
             self._emptied = asyncio.get_running_loop().create_future()
             for connection in list(self._connections):

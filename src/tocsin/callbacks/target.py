@@ -13,6 +13,9 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
+#: Characters of a callback URL.
+URL_CHARS_MAX = 2_048
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)", re.IGNORECASE | re.DOTALL)
@@ -29,15 +32,16 @@ class InvalidUrl(ValueError):
 
 
 class Origin(NamedTuple):
-    """Scheme, host and port. `host` is lower-case ASCII, without brackets; `address` is there when it is an IP literal.
+    """Scheme, host and port.
 
+    `host` is lower-case ASCII, without brackets; `is_address` says that it is an IP address, not a name.
     `destination` is the text by which concurrency is limited and connections are shared.
     """
 
     scheme: str
     host: str
     port: int
-    address: Address | None
+    is_address: bool
     destination: str
 
 
@@ -51,6 +55,8 @@ class Target(NamedTuple):
 
 def parse_url(url: str) -> Target:
     """The target that a callback URL names. Fragments are dropped, non-ASCII is encoded. Raises InvalidUrl."""
+    if len(url) > URL_CHARS_MAX:
+        raise InvalidUrl(f"has {len(url)} characters; at most {URL_CHARS_MAX} are accepted")
     if _AMBIGUOUS.search(url):
         raise InvalidUrl("contains a space, control character or backslash; percent-encode it")
     match = _URL.fullmatch(url.partition("#")[0])
@@ -75,7 +81,7 @@ def parse_origin(scheme: str, authority: str) -> tuple[Origin, str]:
     shown = f"[{host}]" if isinstance(address, ipaddress.IPv6Address) else host
     host_header = shown if port in (None, _PORTS[scheme]) else f"{shown}:{port}"
     actual = _PORTS[scheme] if port is None else port
-    return Origin(scheme, host, actual, address, f"{scheme}://{shown}:{actual}"), host_header
+    return Origin(scheme, host, actual, address is not None, f"{scheme}://{shown}:{actual}"), host_header
 
 
 def split_authority(authority: str) -> tuple[str, int | None, Address | None]:

@@ -38,6 +38,8 @@ class Dispatcher:
         self._context = context
         self._destinations: dict[str, Destination] = {}
         self._in_flight = 0
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
         self._starved: dict[Shard, None] = {}
         self._wakes: list[tuple[int, int]] = []
         self._wake_of: dict[int, int] = {}
@@ -65,7 +67,7 @@ class Dispatcher:
     @property
     def waiting(self) -> int:
         """Due timers that wait for their destination's limit (some may have been changed or moved since)."""
-        return sum(len(destination.waiting) for destination in self._destinations.values())
+        return self._waiting_rows
 
     def pause(self, reason: str, detail: str = "") -> None:
         """Nothing rings until `resume`."""
@@ -113,6 +115,13 @@ class Dispatcher:
         self.shards.pop(shard.shard_id, None)
         self._starved.pop(shard, None)
         self._wake_of.pop(shard.shard_id, None)
+        for destination in self._destinations.values():
+            kept = [entry for entry in destination.waiting if entry[0] is not shard]
+            if len(kept) < len(destination.waiting):
+                gone = [row for owner, row in destination.waiting if owner is shard]
+                self._waiting_rows -= len(gone)
+                self._waiting_bytes -= sum(row.size for row in gone)
+                destination.waiting = deque(kept)
 
     def pump(self, shard: Shard) -> None:
         """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
@@ -151,11 +160,23 @@ class Dispatcher:
             self._destinations[name] = destination
         if destination.in_flight < destination.limit:
             self._ring(shard, row, destination, now)
-        elif len(destination.waiting) < self._context.limits.destination_waiting_max:
+        elif self._may_wait(destination, row):
             window.set_aside()
             destination.waiting.append((shard, row))
+            self._waiting_rows += 1
+            self._waiting_bytes += row.size
         else:
             self._park(shard, row, f"destination:{name}")
+
+    def _may_wait(self, destination: Destination, row: Row) -> bool:
+        """Whether one more row may wait in memory. All that wait may fill half of the window: the other half is for what
+        can go."""
+        limits = self._context.limits
+        return (
+            len(destination.waiting) < limits.destination_waiting_max
+            and self._waiting_rows < limits.window_timers_max // 2
+            and self._waiting_bytes + row.size <= limits.window_bytes_max // 2
+        )
 
     def _park(self, shard: Shard, row: Row, reason: str) -> None:
         window = shard.window
@@ -262,6 +283,8 @@ class Dispatcher:
         may = self._may_dispatch(now)
         while may and waiting and destination.in_flight < destination.limit and self._in_flight < limit:
             shard, row = waiting.popleft()
+            self._waiting_rows -= 1
+            self._waiting_bytes -= row.size
             if shard.window is not None and not shard.draining and shard.window.holds(row):
                 self._ring(shard, row, destination, now)
         healthy = destination.limit == self._context.limits.destination_in_flight_max
@@ -281,7 +304,11 @@ class Dispatcher:
         if kind == "destination":
             destination = self._destinations.get(name)
             waiting = len(destination.waiting) if destination is not None else 0
-            return max(self._context.limits.destination_waiting_max // 2 - waiting, 0)
+            limits = self._context.limits
+            if self._waiting_bytes > limits.window_bytes_max // 4:
+                return 0
+            most = min(limits.destination_waiting_max // 2, limits.window_timers_max // 4 - self._waiting_rows)
+            return max(most - waiting, 0)
         return 0
 
     # ------------------------------------------------------------------ alarms

@@ -159,6 +159,8 @@ class Window:
     def set_aside(self) -> None:
         """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
         heappush(self._aside, heappop(self._order))
+        if len(self._aside) > 2 * len(self.rows) + 1_000:
+            self._aside = self._compacted(self._aside)
 
     def holds(self, row: Row) -> bool:
         """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""

@@ -1,8 +1,12 @@
-"""The callback answer protocol: from what came back (or didn't) to a verdict. `docs/reference/callbacks.md` is its prose."""
+"""The callback answer protocol: from what came back (or didn't) to a verdict.
+
+`docs/reference/callbacks.md` is its prose.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 import msgspec
@@ -84,7 +88,7 @@ def judge(
         return Failed(text, final=outcome.final)
     status = outcome.status
     if 200 <= status < 300:
-        if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}'):
+        if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}') and not outcome.truncated:
             return _DONE
         return _judge_body(outcome, instant_us_max, payload_bytes_max)
     error = f"HTTP_{status}"
@@ -100,7 +104,7 @@ def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int) 
         return _DONE
     try:
         body = _decoder.decode(outcome.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Failed(f"INVALID_CALLBACK_RESPONSE: {error}")
     wanted = body.next_execute_at
     if isinstance(wanted, str):
@@ -110,15 +114,28 @@ def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int) 
             return Failed(f"INVALID_CALLBACK_RESPONSE: nextExecuteAt {error}")
         if execute_at > instant_us_max or execute_at < 0:
             return Failed("INVALID_CALLBACK_RESPONSE: nextExecuteAt is out of range")
-        payload = None if isinstance(body.payload, msgspec.UnsetType) else body.payload
-        if payload is not None and len(bytes(payload)) > payload_bytes_max:
+        if isinstance(body.payload, msgspec.UnsetType):
+            return Reschedule(execute_at, None)
+        payload = bytes(body.payload)
+        if len(payload) > payload_bytes_max:
             return Failed("INVALID_CALLBACK_RESPONSE: payload is longer than the limit")
-        return Reschedule(execute_at, payload)
+        if not _is_utf8(payload):
+            return Failed("INVALID_CALLBACK_RESPONSE: payload is not UTF-8")
+        return Reschedule(execute_at, msgspec.Raw(payload))
     if body.ok is True:
         return _DONE
     if body.ok is False:
         return Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
     return Failed("INVALID_CALLBACK_RESPONSE: the answer has neither ok nor nextExecuteAt")
+
+
+def _is_utf8(text: bytes) -> bool:
+    """The decoder doesn't look into values that it hands over raw."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _retry_after(text: str | None, now_us: int, retry_after_us_max: int) -> int | None:
@@ -131,7 +148,10 @@ def _retry_after(text: str | None, now_us: int, retry_after_us_max: int) -> int 
     else:
         try:
             moment = parsedate_to_datetime(text)
-        except ValueError:
+            if moment.tzinfo is None:
+                # "-0000": UTC, from a machine that doesn't tell its own zone (RFC 5322 section 3.3).
+                moment = moment.replace(tzinfo=UTC)
+            delay_us = int(moment.timestamp()) * US_PER_SECOND - now_us
+        except (ValueError, OverflowError, TypeError, IndexError):
             return None
-        delay_us = int(moment.timestamp()) * US_PER_SECOND - now_us
     return now_us + max(0, min(delay_us, retry_after_us_max))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 US_PER_SECOND = 1_000_000
 US_PER_DAY = 86_400 * US_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,12}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII)
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
+#: What the text forms can express: the years 1 to 9999.
+INSTANT_MIN = -62_135_596_800 * US_PER_SECOND
+INSTANT_MAX = 253_402_300_800 * US_PER_SECOND - 1
+_INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,32}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII)
+_DURATION = re.compile(r"(\d{1,19})(?:\.(\d{1,19}))?(us|ms|s|m|h|d)", re.ASCII)
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": US_PER_DAY}
+_DURATION_US_MAX = 2**62
 
 
 def parse_instant(text: str) -> int:
@@ -45,35 +50,51 @@ def parse_instant(text: str) -> int:
         micros = int(fraction[:6].ljust(6, "0"))
         if fraction[6:].strip("0"):
             micros += 1
-    return seconds * US_PER_SECOND + micros
+    instant = seconds * US_PER_SECOND + micros
+    if not INSTANT_MIN <= instant <= INSTANT_MAX:
+        raise ValueError("lies outside the years 1 to 9999 in UTC")
+    return instant
+
+
+@lru_cache(maxsize=4_096)
+def _second_text(second: int) -> str:
+    """Timers crowd on few seconds, and this is most of the work."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat(timespec="seconds")[:19]
 
 
 def format_instant(instant_us: int) -> str:
-    """The RFC 3339 text in UTC, with six fractional digits unless they are all zero."""
-    moment = _EPOCH + timedelta(microseconds=instant_us)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
-    if moment.year < 1000:
-        text = f"{moment.year:04d}" + text[text.index("-") :]
-    return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else text + "Z"
+    """The RFC 3339 text in UTC, with six fractional digits unless they are all zero.
+
+    Raises OverflowError outside the years 1 to 9999.
+    """
+    second, micros = divmod(instant_us, US_PER_SECOND)
+    text = _second_text(second)
+    return f"{text}.{micros:06d}Z" if micros else text + "Z"
 
 
 def parse_duration(text: str) -> int:
-    """Microseconds of a duration such as `500ms`, `30s`, `5m`, `1h30m`, `7d`. Raises ValueError with the reason."""
-    total, position = 0.0, 0
+    """Microseconds of a duration such as `500ms`, `30s`, `5m`, `1h30m`, `7d`. Raises ValueError with the reason.
+
+    Exact; what is finer than a microsecond rounds up in each part, as with instants.
+    """
+    total, position = 0, 0
     for match in _DURATION.finditer(text):
         if match.start() != position:
             break
-        total += float(match[1]) * _UNIT_US[match[2]]
+        whole, fraction, unit = match.groups()
+        total += int(whole) * _UNIT_US[unit]
+        if fraction:
+            total += -(-int(fraction) * _UNIT_US[unit] // 10 ** len(fraction))
         position = match.end()
     if not text or position != len(text):
         raise ValueError("is not a duration; write it as 500ms, 30s, 5m, 24h or 7d")
-    if total >= 2**62:
+    if total >= _DURATION_US_MAX:
         raise ValueError("is too long a duration")
-    return round(total)
+    return total
 
 
 def format_duration(duration_us: int) -> str:
-    """The shortest text that `parse_duration` reads back exactly."""
+    """The shortest text in whole units that `parse_duration` reads back exactly."""
     if duration_us == 0:
         return "0s"
     parts = []

@@ -24,13 +24,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     def delay_us(self, attempts_made: int, jitter: float) -> int:
         """Microseconds to wait after `attempts_made` (≥ 1) attempts; `jitter` is uniform in [0, 1)."""
-        exponent = attempts_made - 1
-        if self.backoff_multiplier > 1.0 and exponent > 0:
-            # Beyond 64 doublings everything has met max_interval; the bound keeps the power from overflowing.
-            factor = self.backoff_multiplier ** min(exponent, 64)
-            full = min(float(self.max_interval_us), self.initial_interval_us * factor)
-        else:
-            full = float(min(self.max_interval_us, self.initial_interval_us))
+        try:
+            full = self.initial_interval_us * self.backoff_multiplier ** (attempts_made - 1)
+        except OverflowError:
+            full = float(self.max_interval_us)
+        full = min(float(self.max_interval_us), full)
         return int(full * (1.0 - 0.1 * jitter))
 
 

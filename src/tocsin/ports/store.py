@@ -7,6 +7,7 @@ raise `DefiniteFailure` (certainly no effect), `StoreUnavailable` (the same, for
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -244,13 +245,13 @@ class Store(Protocol):
 
     # -- administration
 
-    async def namespaces(self) -> list[Namespace]:
+    async def namespaces(self) -> builtins.list[Namespace]:
         """All of them. A strong read."""
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         """Inserts (create) or replaces it whole; False when it exists already, or doesn't exist, respectively."""
 
-    async def api_keys(self) -> list[ApiKey]:
+    async def api_keys(self) -> builtins.list[ApiKey]:
         """All of them."""
 
     async def put_api_key(self, key: ApiKey) -> None:

@@ -342,6 +342,7 @@ def _check_batches(batches: Sequence[ShardBatch]) -> None:
         mark = batch.delete_to
         if mark is not None and any(row.parked is None and row.key <= mark for row in batch.upserts):
             raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
-        for row in (*batch.upserts, *batch.history):
-            if len(row.uuid) != 16 or not -(2**63) <= row.execute_at < 2**63:
+        keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
+        for at, uuid in keys:
+            if len(uuid) != 16 or not -(2**63) <= at < 2**63:
                 raise DefiniteFailure(f"shard {batch.shard_id}: a row's key is out of range")

@@ -34,6 +34,7 @@ from tocsin.ports.store import (
     ShardState,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_list, sqlite_read, sqlite_write
+from tocsin.stores.sqlite_checkpoint import Checkpointer
 from tocsin.stores.sqlite_connection import (
     TRANSLATED,
     CommitFailed,
@@ -77,13 +78,13 @@ class SqliteStore:
     `node` False leaves the folder's lock alone, for administration beside a running server. `synchronous` FULL makes an
     acknowledged write survive a power cut, NORMAL only a crash of the process. `cache_bytes` is the page cache of the
     writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
-    reading it. A commit that finds `wal_checkpoint_pages` in the write-ahead log moves them into the file;
-    `wal_bytes_max` is what the log's file is cut back to afterwards. `busy_timeout_ms` is how long one waits for another
-    process's transaction. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    reading it. After each `wal_checkpoint_pages` the write-ahead log is moved into the file, by a thread of its own;
+    `wal_bytes_max` is what the log's file is cut back to afterwards. `busy_timeout_ms` is how long one waits for
+    another process's transaction. `read_octets_max` bounds the records of one page that `load` or `list` returns.
 
     `on_commit_io_error` is called, in the writing thread, when a COMMIT meets an I/O error: what the disk holds isn't
     known then, the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is
-    opened anew.
+    opened anew. `on_checkpoint_error` hears, in some thread, when the log could not be moved; nothing is lost by that.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=True)
@@ -104,6 +105,7 @@ class SqliteStore:
         read_octets_max: int = 16 * _MIB,
         vfs: str | None = None,
         on_commit_io_error: Callable[[Exception], None] | None = None,
+        on_checkpoint_error: Callable[[Exception], None] | None = None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL", "EXTRA"):
             raise ConfigError(f"synchronous is {synchronous!r}; it must be FULL, NORMAL or EXTRA")
@@ -124,7 +126,9 @@ class SqliteStore:
         self._lock = FolderLock(self._path.parent) if node else None
         self._lanes: list[_Lane] = []
         self._commit_io_error: str | None = None
+        self._checkpointer: Checkpointer | None = None
         self.on_commit_io_error = on_commit_io_error
+        self.on_checkpoint_error = on_checkpoint_error
 
     async def open(self, total_shards: int | None) -> int:
         """See the port. Creates the folder and the file when they are missing."""
@@ -145,9 +149,11 @@ class SqliteStore:
             connections.append(writer)
             migrate(writer, self._path)
             number = transact(writer, lambda: _fix_total_shards(writer, total_shards))
-            connections += [
-                connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=True) for _ in range(2)
-            ]
+            for _ in range(2):
+                reader = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=True)
+                connections.append(reader)
+            if self._lock is not None:
+                self._start_checkpointer(writer)
         except BaseException as error:
             for connection in connections:
                 connection.close()
@@ -159,11 +165,24 @@ class SqliteStore:
         self._lanes = [_Lane(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
         return number
 
+    def _start_checkpointer(self, writer: apsw.Connection) -> None:
+        connection = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=False)
+        for each in (writer, connection):
+            each.pragma("wal_autocheckpoint", 0)
+        self._checkpointer = Checkpointer(connection, self._settings.wal_checkpoint_pages, self._checkpoint_failed)
+
+    def _checkpoint_failed(self, error: Exception) -> None:
+        if self.on_checkpoint_error is not None:
+            self.on_checkpoint_error(meaning_of(error, self._path))
+
     async def close(self) -> None:
         """See the port. The last connection to close moves the write-ahead log into the file."""
         # The writer goes last: the reading connections couldn't clean up the log.
         lanes, self._lanes = self._lanes[::-1], []
+        checkpointer, self._checkpointer = self._checkpointer, None
         try:
+            if checkpointer is not None:
+                await asyncio.get_running_loop().run_in_executor(None, checkpointer.close)
             for lane in lanes:
                 await lane.close()
         except apsw.Error as error:
@@ -301,11 +320,14 @@ class SqliteStore:
         if self._commit_io_error is not None:
             raise StoreUnavailable(f"{self._path} takes no writes since a commit failed: {self._commit_io_error}")
         try:
-            return transact(connection, lambda: work(connection))
+            result = transact(connection, lambda: work(connection))
         except CommitFailed as error:
             raise self._commit_failed(error) from error
         except TRANSLATED as error:
             raise meaning_of(error, self._path) from error
+        if self._checkpointer is not None:
+            self._checkpointer.committed(connection)
+        return result
 
     def _commit_failed(self, error: CommitFailed) -> StoreError:
         meaning = meaning_of(error, self._path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -115,7 +116,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         raise StoreCorrupted(f"{path} is a SQLite database of another application; choose another file")
     for number, sql in steps:
         if number > version:
-            transact(connection, lambda number=number, sql=sql: _migrate_step(connection, number, sql))
+            transact(connection, partial(_migrate_step, connection, number, sql))
 
 
 def _migrate_step(connection: apsw.Connection, number: int, sql: str) -> None:

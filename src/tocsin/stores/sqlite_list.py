@@ -1,7 +1,7 @@
 """Lists over SQLite: many sorted ranges (shard by shard; live, parked, finished) walked as one, with bounded work.
 
-Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows of
-the chunk that match. So no call reads further than its budget, however few rows match.
+Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows
+of the chunk that match. So no call reads further than its budget, however few rows match.
 """
 
 from __future__ import annotations

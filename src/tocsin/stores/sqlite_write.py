@@ -14,7 +14,7 @@ from functools import cache
 import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, StoredRow
-from tocsin.stores.sqlite_rows import HISTORY, LIVE, PARKED, tags_text
+from tocsin.stores.sqlite_rows import LIVE, PARKED, tags_text
 
 #: Rows of one statement. Larger ones gain nothing, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512
@@ -94,7 +94,7 @@ def _fence(connection: apsw.Connection, batches: Sequence[ShardBatch]) -> set[in
         chunk = batches[begin : begin + CHUNK_ROWS_MAX]
         keys = [batch.shard_id for batch in chunk]
         triples = [value for batch in chunk for value in (batch.shard_id, batch.version, batch.owner)]
-        connection.execute(fence_sql(len(chunk)), keys + triples)
+        connection.execute(fence_sql(len(chunk)), (*keys, *triples))
         if connection.changes() == len(chunk):
             held.update(keys)
         else:
@@ -217,6 +217,3 @@ def release(connection: apsw.Connection, shard_id: int, version: int, owner: byt
 def put_member(connection: apsw.Connection, member: Member) -> None:
     """Inserts or replaces a member row."""
     connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", member)
-
-
-__all__ = ["CHUNK_ROWS_MAX", "HISTORY", "apply", "claim", "purge_history", "put_member", "release", "size_for"]

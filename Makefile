@@ -1,0 +1,71 @@
+# Tocsin's commands. `make` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEEDS ?= 1000
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo setup test test-fast lint format simulate mutants bench docs lock clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+$(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin needs Python 3.11 or newer; name one with PYTHON=…" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing what Tocsin needs into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/main.txt -r requirements/build.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.main requirements/dev.txt
+	@echo "Installing what its tests need …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+setup: $(VENV)/.dev ## install everything, tests' needs included, into .venv
+
+run: $(VENV)/.main ## serve on http://127.0.0.1:8080 with SQLite under ./data
+	@exec $(BIN)/tocsin serve $(ARGS)
+
+demo: $(VENV)/.main ## a server, a receiver and a handful of timers in one terminal
+	@exec $(BIN)/tocsin demo $(ARGS)
+
+test: $(VENV)/.dev ## run all tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+test-fast: $(VENV)/.dev ## run the tests that take less than a minute
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+
+lint: $(VENV)/.dev ## check style, types and the layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## format the code
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+simulate: $(VENV)/.dev ## simulate the engine with faults: make simulate SEEDS=10000
+	@$(BIN)/python -m tests.simulation $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+mutants: $(VENV)/.dev ## drop the engine's rules one by one and show what notices
+	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
+
+bench: $(VENV)/.dev ## measure, print a table, write bench/results/*.json
+	@$(BIN)/python -m bench $(ARGS)
+
+docs: $(VENV)/.dev ## make the reference pages from the code
+	@$(BIN)/python scripts/reference.py
+
+lock: $(VENV)/.dev ## pin dependencies anew, with hashes
+	@$(BIN)/uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
+
+clean: ## remove what was built and installed (never ./data)
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results

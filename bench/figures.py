@@ -1,0 +1,151 @@
+"""The figures of the table: each scenario starts what it needs and returns named numbers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from bench import processes
+from bench.wire import request
+
+Figures = dict[str, Any]
+_HOUR_US = 3_600_000_000
+
+
+def _count(port: int) -> int:
+    return int(_stats(port, "count")["count"])
+
+
+def _stats(port: int, what: str = "reset") -> dict[str, Any]:
+    import json
+    import socket
+
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request("/stats", what.encode()))
+        answer = b""
+        while b"\r\n\r\n" not in answer or not answer.endswith(b"}"):
+            answer += connection.recv(65_536)
+    stats: dict[str, Any] = json.loads(answer.split(b"\r\n\r\n", 1)[1])
+    return stats
+
+
+def _wait_for(port: int, count: int, timeout_s: float) -> int:
+    deadline = time.monotonic() + timeout_s
+    while (seen := _count(port)) < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return seen
+
+
+def create_single(count: int) -> Figures:
+    """Single creates from 64 connections, far from due."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        options: dict[str, Any] = {"connections": 64}
+        processes.load(
+            server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count // 5, prefix="w", **options
+        )
+        before = server.cpu_s()
+        result = processes.load(
+            server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, **options
+        )
+        cpu = server.cpu_s() - before
+        return {
+            "create single, per s": result["per_s"],
+            "create single, p50 ms": result["p50_ms"],
+            "create single, p99 ms": result["p99_ms"],
+            "create single, CPU s per 1,000": cpu / result["timers"] * 1_000,
+        }
+
+
+def create_batch(count: int) -> Figures:
+    """Creates of 1,000 timers a request from 4 connections, far from due."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        before = server.cpu_s()
+        result = processes.load(
+            server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, batch=1_000, connections=4
+        )
+        cpu = server.cpu_s() - before
+        return {
+            "create batch, per s": result["per_s"],
+            "create batch, p99 ms per request": result["p99_ms"],
+            "create batch, CPU s per 1,000": cpu / result["timers"] * 1_000,
+        }
+
+
+def burst(count: int) -> Figures:
+    """Timers due at the same instant, drained at full speed, while another client creates 200 a second."""
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        due = processes.now_us() + 4_000_000 + count * 40
+        processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4)
+        ahead = (due - processes.now_us()) / 1e6
+        if ahead < 0:
+            raise RuntimeError("creating took longer than planned; the burst was due before it was complete")
+        time.sleep(max(ahead - 0.3, 0))
+        before = server.cpu_s()
+        beside = processes.start_load(
+            server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
+        )
+        seen = _wait_for(receiver.port, count, 120)
+        cpu = server.cpu_s() - before
+        stats = _stats(receiver.port)
+        api = processes.finish(beside)
+        return {
+            "burst drain, fires per s": stats["count"] / max(stats["seconds"], 1e-9),
+            "burst drain, lost": count - seen,
+            "burst drain, early": stats["early"],
+            "burst drain, CPU s per 1,000": cpu / count * 1_000,
+            "API meanwhile, p50 ms": api["p50_ms"],
+            "API meanwhile, p99 ms": api["p99_ms"],
+            "memory after burst, MiB": server.memory_mib(),
+        }
+
+
+def steady(rate: int, seconds: float) -> Figures:
+    """Timers due evenly at `rate` a second: how late they are."""
+    count = int(rate * seconds)
+    with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        due = processes.now_us() + 3_000_000 + count * 40
+        processes.load(
+            server.port, receiver.port, due_us=due, count=count - count % 4, batch=1_000, connections=4, spread=seconds
+        )
+        _wait_for(receiver.port, count - count % 4, 30 + seconds)
+        stats = _stats(receiver.port)
+        return {
+            f"lag at {rate}/s, p50 ms": stats["lag_p50_ms"],
+            f"lag at {rate}/s, p99 ms": stats["lag_p99_ms"],
+            f"lag at {rate}/s, max ms": stats["lag_max_ms"],
+            f"lag at {rate}/s, early": stats["early"],
+        }
+
+
+def pending(count: int) -> Figures:
+    """Many timers pending far away: memory, idle CPU, restart to first fire."""
+    with processes.folder() as data, processes.receiver() as receiver:
+        with processes.server(data) as server:
+            result = processes.load(
+                server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, batch=1_000,
+                connections=4, spread=86_400, seconds=3_600,
+            )  # fmt: skip
+            loaded_mib = server.memory_mib()
+            time.sleep(3)
+            before = server.cpu_s()
+            time.sleep(10)
+            idle = (server.cpu_s() - before) / 10
+            # Due while the server is down, so that the first fire after the start is what a restart waits for.
+            processes.load(server.port, receiver.port, due_us=processes.now_us() + 2_000_000, count=64, prefix="first")
+            _stats(receiver.port)
+            server.process.kill()
+            server.process.wait()
+        time.sleep(2.5)
+        began = processes.now_us()
+        with processes.server(data) as server:
+            _wait_for(receiver.port, 64, 60)
+            stats = _stats(receiver.port)
+            return {
+                f"pending {count}, create per s": result["per_s"],
+                f"pending {count}, memory MiB": loaded_mib,
+                f"pending {count}, memory after restart MiB": server.memory_mib(),
+                f"pending {count}, idle CPU share": idle,
+                f"pending {count}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
+                f"pending {count}, database MiB": sum(f.stat().st_size for f in Path(data).glob("tocsin.db*")) / 2**20,
+            }

@@ -1,0 +1,39 @@
+"""This machine's own limits, measured in the same run: what a bare server, a bare client and bare SQLite can do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from bench import processes
+
+_RAW_SERVER = """
+import msgspec, uvicorn, sys
+class Body(msgspec.Struct):
+    namespace: str; id: str; executeAt: str; callbackUrl: str; payload: msgspec.Raw
+decode, encode = msgspec.json.Decoder(Body).decode, msgspec.json.Encoder().encode
+async def app(scope, receive, send):
+    body = (await receive())["body"]
+    answer = encode(decode(body))
+    await send({"type": "http.response.start", "status": 200, "headers": [
+        (b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]})
+    await send({"type": "http.response.body", "body": answer})
+import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(app, http="httptools", loop="uvloop", lifespan="off", log_level="critical",
+    access_log=False)).run([s])
+"""
+
+
+def raw_server(count: int) -> dict[str, Any]:
+    """Single creates answered by uvicorn with a decode and an encode, and nothing behind it."""
+    process = subprocess.Popen([sys.executable, "-c", _RAW_SERVER], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        port = int(process.stdout.readline())
+        result = processes.load(port, 1, due_us=processes.now_us(), count=count, connections=64)
+        return {"raw HTTP server, requests per s": result["per_s"], "raw HTTP server, p99 ms": result["p99_ms"]}
+    finally:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,105 @@
+"""The load process: posts creates from many connections and prints one JSON object with rates and latencies."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections.abc import Iterator
+
+import uvloop
+
+from bench.wire import Caller, request
+from tocsin.model.instants import format_instant
+
+
+def _timer(identifier: str, url: str, execute_at: str) -> str:
+    return (
+        f'{{"namespace":"default","id":"{identifier}","executeAt":"{execute_at}",'
+        f'"callbackUrl":"{url}","payload":{{"order":"{identifier}","amount":4200}}}}'
+    )
+
+
+def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
+    """What one connection sends: single creates or batches, due together (spread 0) or evenly over `spread` seconds."""
+    share = args.count // args.connections
+    due = args.due_us
+    step = args.spread * 1e6 / max(args.count, 1)
+    sent = 0
+    while sent < share and time.perf_counter() < deadline:
+        size = min(args.batch, share - sent) if args.batch else 1
+        timers = [
+            _timer(
+                f"{args.prefix}-{connection}-{sent + i}",
+                args.receiver,
+                format_instant(due + int(((sent + i) * args.connections + connection) * step)),
+            )
+            for i in range(size)
+        ]
+        sent += size
+        if args.batch:
+            yield request("/api/v1/timers/batch/create", ('{"timers":[' + ",".join(timers) + "]}").encode())
+        else:
+            yield request("/api/v1/timers/create", timers[0].encode())
+
+
+async def _run(args: argparse.Namespace) -> dict[str, object]:
+    loop = asyncio.get_running_loop()
+    finished = asyncio.Event()
+    left = args.connections
+
+    def done() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            finished.set()
+
+    # Bodies are made before the clock starts where they are few enough, so that making them is not measured.
+    deadline = time.perf_counter() + args.seconds + 3600 * (args.count <= 200_000)
+    sources = [_bodies(args, number, deadline) for number in range(args.connections)]
+    if args.count <= 200_000:
+        sources = [iter(list(source)) for source in sources]
+    pace = (lambda: random.expovariate(args.rate / args.connections)) if args.rate else None
+    began = time.perf_counter()
+    callers: list[Caller] = []
+    for source in sources:
+        _, caller = await loop.create_connection(lambda source=source: Caller(source, done, pace), args.host, args.port)
+        callers.append(caller)
+    await finished.wait()
+    seconds = time.perf_counter() - began
+    latencies = sorted(latency for caller in callers for latency in caller.latencies_s)
+    requests = len(latencies)
+    failures = sum(caller.failures for caller in callers)
+    per = args.batch or 1
+    return {
+        "requests": requests,
+        "timers": requests * per,
+        "seconds": seconds,
+        "per_s": requests * per / seconds,
+        "p50_ms": latencies[requests // 2] * 1e3 if requests else None,
+        "p99_ms": latencies[min(requests - 1, requests * 99 // 100)] * 1e3 if requests else None,
+        "failures": failures,
+        "first_failure": next((c.first_failure.decode(errors="replace") for c in callers if c.failures), None),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--receiver", required=True)
+    parser.add_argument("--prefix", default="t")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--count", type=int, default=50_000)
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--due-us", type=int, required=True)
+    parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--rate", type=float, default=0.0)
+    print(json.dumps(uvloop.run(_run(parser.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Starts and stops what a benchmark measures: the real server, the receiver, and load processes. By process id only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_LINE = re.compile(r"serves on http://(.+?):(\d+) ")
+
+
+@dataclass
+class Running:
+    """A process and the port it answers on."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    def cpu_s(self) -> float:
+        """Processor seconds used so far, all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) * _TICK_S
+
+    def memory_mib(self) -> float:
+        """Resident memory that is the process's own (not the page cache's)."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def end(self) -> None:
+        """SIGTERM, and SIGKILL if it takes longer than a minute."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def server(data_dir: Path, *flags: str) -> Iterator[Running]:
+    """`tocsin serve` on a free port, with its log beside its data."""
+    with (data_dir / "server.log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
+            stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            found = _LINE.search(line)
+            if found:
+                running = Running(process, int(found[2]))
+                break
+        else:
+            raise RuntimeError((data_dir / "server.log").read_text()[-2000:])
+        yield running
+    finally:
+        if process.poll() is None:
+            Running(process, 0).end()
+
+
+@contextlib.contextmanager
+def receiver() -> Iterator[Running]:
+    """The receiver process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.receiver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        yield Running(process, int(process.stdout.readline()))
+    finally:
+        process.stdin.close()
+        process.wait(10)
+
+
+def start_load(port: int, receiver_port: int, *, due_us: int, **options: Any) -> subprocess.Popen[str]:
+    """A load process under way; `finish` waits for it."""
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench.load", f"--port={port}", f"--receiver=http://127.0.0.1:{receiver_port}/hook",
+         f"--due-us={due_us}", *flags],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What the load process measured; RuntimeError if requests failed."""
+    out, _ = process.communicate()
+    result: dict[str, Any] = json.loads(out)
+    if result["failures"]:
+        raise RuntimeError(f"{result['failures']} requests failed, the first: {result['first_failure']}")
+    return result
+
+
+def load(port: int, receiver_port: int, *, due_us: int, **options: Any) -> dict[str, Any]:
+    """One load process from start to end."""
+    return finish(start_load(port, receiver_port, due_us=due_us, **options))
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A temporary folder on the disk that is measured (the working folder's)."""
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as name:
+        yield Path(name)
+
+
+def now_us() -> int:
+    """The wall clock in microseconds."""
+    return time.time_ns() // 1_000

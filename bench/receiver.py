@@ -1,0 +1,90 @@
+"""The receiver process: answers webhooks, and tells on request how many came and how late.
+
+`POST /stats` answers a JSON object and forgets what it counted; everything else counts as a webhook.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import msgspec
+import uvloop
+
+from bench.wire import Answerer
+from tocsin.model.instants import parse_instant
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    execute_at: str
+
+
+class Tally:
+    """Lags in microseconds of what arrived, and when the first and last did."""
+
+    def __init__(self) -> None:
+        self._decode = msgspec.json.Decoder(_Body).decode
+        self._instants: dict[str, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.lags_us: list[int] = []
+        self.first_at = self.last_at = 0
+
+    def seen(self, body: bytes) -> None:
+        now = time.time_ns() // 1_000
+        text = self._decode(body).execute_at
+        instant = self._instants.get(text)
+        if instant is None:
+            if len(self._instants) > 10_000:
+                self._instants.clear()
+            instant = self._instants[text] = parse_instant(text)
+        self.lags_us.append(now - instant)
+        self.first_at = self.first_at or now
+        self.last_at = now
+
+    def stats(self) -> dict[str, float]:
+        lags = sorted(self.lags_us)
+        count = len(lags)
+        report = {
+            "count": count,
+            "early": sum(1 for lag in lags if lag < 0),
+            "seconds": (self.last_at - self.first_at) / 1e6,
+            "lag_p50_ms": lags[count // 2] / 1e3 if count else 0.0,
+            "lag_p99_ms": lags[min(count - 1, count * 99 // 100)] / 1e3 if count else 0.0,
+            "lag_max_ms": lags[-1] / 1e3 if count else 0.0,
+            "first_at_us": self.first_at,
+        }
+        self.reset()
+        return report
+
+
+class _Front(Answerer):
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(tally.seen)
+        self._tally = tally
+
+    def data_received(self, data: bytes) -> None:
+        if data.startswith(b"POST /stats"):
+            assert self._transport is not None
+            body = json.dumps({"count": len(self._tally.lags_us)}).encode()
+            if b"reset" in data:
+                body = json.dumps(self._tally.stats()).encode()
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+            return
+        super().data_received(data)
+
+
+async def _main() -> None:
+    tally = Tally()
+    server = await asyncio.get_running_loop().create_server(lambda: _Front(tally), "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    # Ends with the process that started it.
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    server.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(_main())

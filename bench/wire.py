@@ -1,0 +1,109 @@
+"""A fast HTTP/1.1 client and receiver for measuring: bare asyncio protocols, no checks beyond what measuring needs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import cast
+
+
+class Caller(asyncio.Protocol):
+    """One keep-alive connection that posts the bodies of an iterator one after another and keeps each latency."""
+
+    def __init__(
+        self, bodies: Iterator[bytes], done: Callable[[], None], pace: Callable[[], float] | None = None
+    ) -> None:
+        self._bodies = bodies
+        self._done = done
+        self._pace = pace
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+        self._began = 0.0
+        self.latencies_s: list[float] = []
+        self.failures = 0
+        self.first_failure = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop has a transport class of its own.
+        self._transport = cast("asyncio.Transport", transport)
+        self._next()
+
+    def _next(self) -> None:
+        assert self._transport is not None
+        body = next(self._bodies, None)
+        if body is None:
+            self._transport.close()
+            self._done()
+            return
+        delay = self._pace() if self._pace is not None else 0.0
+        if delay > 0:
+            asyncio.get_running_loop().call_later(delay, self._send, body)
+        else:
+            self._send(body)
+
+    def _send(self, body: bytes) -> None:
+        assert self._transport is not None
+        self._began = time.perf_counter()
+        self._transport.write(body)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self._buffer[:end].lower()
+        at = head.find(b"content-length:")
+        length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+        if len(self._buffer) < end + 4 + length:
+            return
+        self.latencies_s.append(time.perf_counter() - self._began)
+        if not head.startswith(b"http/1.1 20"):
+            self.failures += 1
+            self.first_failure = self.first_failure or self._buffer[:500]
+        self._buffer = b""
+        self._next()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None:
+            self.failures += 1
+            self.first_failure = self.first_failure or repr(exc).encode()
+            self._done()
+
+
+def request(path: str, body: bytes) -> bytes:
+    """The bytes of one POST."""
+    return (
+        b"POST %s HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        % (path.encode(), len(body))
+        + body
+    )
+
+
+class Answerer(asyncio.Protocol):
+    """Answers every request 200 with an empty body; `seen` gets each request's body."""
+
+    def __init__(self, seen: Callable[[bytes], None]) -> None:
+        self._seen = seen
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop has a transport class of its own.
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._buffer += data
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = self._buffer[:end].lower()
+            at = head.find(b"content-length:")
+            length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            if len(self._buffer) < end + 4 + length:
+                return
+            self._seen(self._buffer[end + 4 : end + 4 + length])
+            self._buffer = self._buffer[end + 4 + length :]
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")

@@ -1,0 +1,298 @@
+"""A store that is slow, fails, forgets to answer, or does late what was asked: for simulations.
+
+Everything random comes from the given `random.Random`, all time from the running event loop, so that a seed replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
+from typing import TypeVar
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.namespace import Namespace
+from tocsin.ports.store import (
+    Applied,
+    Found,
+    Key,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+    Store,
+)
+
+T = TypeVar("T")
+
+
+class Fault(Enum):
+    """What can befall one call."""
+
+    #: Nothing.
+    NONE = "none"
+    #: DefiniteFailure, without effect. The only one for reads.
+    FAIL = "fail"
+    #: OutcomeUnknown; it took effect.
+    UNKNOWN_DONE = "unknown_done"
+    #: OutcomeUnknown; it took no effect and never will.
+    UNKNOWN_LOST = "unknown_lost"
+    #: OutcomeUnknown; it takes effect some time later.
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """How likely each fault is, as a probability per call, and how long things take.
+
+    Each way, to the store and back, takes between `delay_s_min` and `delay_s_max`; a call is slow with probability
+    `slow`, and then takes up to `slow_s_max` more. What lands late does so within `late_s_max`. A call while the store
+    is cut off fails after `cut_timeout_s`.
+    """
+
+    delay_s_min: float = 0.0
+    delay_s_max: float = 0.0
+    slow: float = 0.0
+    slow_s_max: float = 1.0
+    fail: float = 0.0
+    read_fail: float = 0.0
+    unknown_done: float = 0.0
+    unknown_lost: float = 0.0
+    late: float = 0.0
+    late_s_max: float = 10.0
+    cut_timeout_s: float = 1.0
+
+
+#: A plan under which nothing fails by itself; scripts and cuts still work.
+NO_FAULTS = FaultPlan()
+
+
+class FaultyStore:
+    """A decorator over any store, as one node sees it.
+
+    Faults come from the plan's probabilities, or from `script`, which goes first. `cut` takes the node off the store:
+    each new call raises StoreUnavailable after a time, and of calls under way nobody knows the outcome. `injected`
+    counts what was done to the calls, so that a run can tell whether it was a faultless one.
+    """
+
+    def __init__(self, inner: Store, random: Random, plan: FaultPlan = NO_FAULTS) -> None:
+        self.inner = inner
+        self.capabilities = inner.capabilities
+        self.plan = plan
+        self.injected: Counter[str] = Counter()
+        self._random = random
+        self._scripts: dict[str, deque[Fault]] = defaultdict(deque)
+        self._cuts = 0
+        self._is_cut = False
+        self._late: list[asyncio.Task[None]] = []
+
+    def partitioned(self, node: str) -> FaultyStore:
+        """Another node's view of the same store, with faults of its own that can be replayed by the node's name."""
+        return FaultyStore(self.inner, Random(f"{self._random.getrandbits(64)}/{node}"), self.plan)
+
+    def script(self, method: str, *faults: Fault) -> None:
+        """What befalls the next calls of a method, in order; afterwards the plan rules again."""
+        self._scripts[method].extend(faults)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether this node is off the store."""
+        return self._is_cut
+
+    def cut(self) -> None:
+        """Takes this node off the store. Late landings are beyond the cut: they still happen."""
+        self._is_cut = True
+        self._cuts += 1
+
+    def heal(self) -> None:
+        """Connects it again."""
+        self._is_cut = False
+
+    async def settle(self) -> None:
+        """Waits until everything that lands late has landed."""
+        while self._late:
+            await asyncio.gather(*self._late)
+
+    # -- the faults
+
+    def _next(self, method: str, *, write: bool) -> Fault:
+        script = self._scripts[method]
+        if script:
+            return script.popleft()
+        plan, draw = self.plan, self._random.random()
+        if not write:
+            return Fault.FAIL if draw < plan.read_fail else Fault.NONE
+        for fault, probability in (
+            (Fault.FAIL, plan.fail),
+            (Fault.UNKNOWN_DONE, plan.unknown_done),
+            (Fault.UNKNOWN_LOST, plan.unknown_lost),
+            (Fault.LATE, plan.late),
+        ):
+            if draw < probability:
+                return fault
+            draw -= probability
+        return Fault.NONE
+
+    async def _way(self) -> None:
+        """One way to the store, or back."""
+        plan = self.plan
+        delay_s = self._random.uniform(plan.delay_s_min, plan.delay_s_max)
+        if self._random.random() < plan.slow:
+            self.injected["slow"] += 1
+            delay_s += self._random.uniform(0, plan.slow_s_max)
+        await asyncio.sleep(delay_s)
+
+    async def _read(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await self._call(method, call, write=False)
+
+    async def _write(self, method: str, call: Callable[[], Awaitable[T]]) -> T:
+        return await self._call(method, call, write=True)
+
+    async def _call(self, method: str, call: Callable[[], Awaitable[T]], *, write: bool) -> T:
+        if self._is_cut:
+            self.injected["cut"] += 1
+            await asyncio.sleep(self.plan.cut_timeout_s)
+            raise StoreUnavailable(f"{method}: the store can't be reached")
+        cuts, fault = self._cuts, self._next(method, write=write)
+        arrives_despite_cut = self._random.random() < 0.5
+        if fault is not Fault.NONE:
+            self.injected[fault.value] += 1
+        await self._way()
+        if fault is Fault.FAIL:
+            raise DefiniteFailure(f"{method}: failed by plan")
+        if self._cuts != cuts and not arrives_despite_cut:
+            raise self._interrupted(method, write=write)
+        if fault is Fault.UNKNOWN_LOST:
+            raise OutcomeUnknown(f"{method}: lost by plan")
+        if fault is Fault.LATE:
+            self._land_late(call)
+            raise OutcomeUnknown(f"{method}: late by plan")
+        result = await call()
+        await self._way()
+        if self._cuts != cuts:
+            raise self._interrupted(method, write=write)
+        if fault is Fault.UNKNOWN_DONE:
+            raise OutcomeUnknown(f"{method}: done by plan, unanswered")
+        return result
+
+    def _interrupted(self, method: str, *, write: bool) -> StoreError:
+        self.injected["interrupted"] += 1
+        kind = OutcomeUnknown if write else StoreUnavailable
+        return kind(f"{method}: the connection was cut")
+
+    def _land_late(self, call: Callable[[], Awaitable[T]]) -> None:
+        delay_s = self._random.uniform(0, self.plan.late_s_max)
+
+        async def land() -> None:
+            try:
+                await asyncio.sleep(delay_s)
+                # Whatever comes of it, nobody is there any more to be told, as with a real database.
+                await call()
+            except StoreError:
+                self.injected["late_refused"] += 1
+            finally:
+                self._late.remove(task)
+
+        task = asyncio.get_running_loop().create_task(land())
+        self._late.append(task)
+
+    # -- the port
+
+    async def open(self, total_shards: int | None) -> int:
+        """Without faults."""
+        return await self.inner.open(total_shards)
+
+    async def close(self) -> None:
+        """Leaves the inner store open: other nodes may be using it."""
+
+    async def now(self) -> int:
+        """See the port."""
+        return await self._read("now", self.inner.now)
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """See the port."""
+        return await self._read("shards", self.inner.shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port."""
+        return await self._write(
+            "claim",
+            lambda: self.inner.claim(
+                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+            ),
+        )
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """See the port."""
+        return await self._write("release", lambda: self.inner.release(shard_id, version=version, owner=owner))
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+        return await self._write("heartbeat", lambda: self.inner.heartbeat(member))
+
+    async def members(self) -> builtins.list[Member]:
+        """See the port."""
+        return await self._read("members", self.inner.members)
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """See the port."""
+        await self._write("forget_member", lambda: self.inner.forget_member(incarnation))
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. The batches are copied: what lands late is what was sent, whatever the caller does with its
+        lists."""
+        sent = [
+            replace(batch, upserts=[*batch.upserts], deletes=[*batch.deletes], history=[*batch.history])
+            for batch in batches
+        ]
+        return await self._write("apply", lambda: self.inner.apply(sent))
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """See the port."""
+        return await self._read("load", lambda: self.inner.load(shard_id, after, up_to, limit))
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """See the port."""
+        return await self._read("load_parked", lambda: self.inner.load_parked(shard_id, after, limit))
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        wanted = list(uuids)
+        return await self._read("fetch", lambda: self.inner.fetch(shard_id, wanted))
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port."""
+        return await self._read("list", lambda: self.inner.list(query))
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._write("purge_history", lambda: self.inner.purge_history(now_us, limit))
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """See the port."""
+        return await self._read("namespaces", self.inner.namespaces)
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        return await self._write("put_namespace", lambda: self.inner.put_namespace(namespace, create=create))
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """See the port."""
+        return await self._read("api_keys", self.inner.api_keys)
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        await self._write("put_api_key", lambda: self.inner.put_api_key(key))
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        return await self._write("delete_api_key", lambda: self.inner.delete_api_key(key_id))

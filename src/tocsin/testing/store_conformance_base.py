@@ -1,0 +1,138 @@
+"""What the topics of the store conformance suite share: the hook, the fixture, and rows to write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import pytest_asyncio
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import (
+    KEY_MAX,
+    KEY_MIN,
+    Applied,
+    HistoryRow,
+    Key,
+    ShardBatch,
+    Store,
+    StoredRow,
+    generation,
+)
+
+#: Incarnations of nodes.
+ALICE, BOB = b"alice-incarnatio", b"bob-incarnation-"
+TOTAL_SHARDS = 8
+
+_sequences = count(1)
+
+
+class StoreSuite:
+    """Base of all topics. Subclass `StoreConformance` (or a topic) and define `make_store`.
+
+    `persistent`: a store that is made again for the same folder finds what the former one wrote.
+    """
+
+    persistent: ClassVar[bool] = True
+
+    def make_store(self, folder: Path) -> Store:
+        """A store, not yet open, whose data belongs to the folder: the same data for the same folder, none for a new
+        one. Servers may take the folder's path for a unique name."""
+        raise NotImplementedError
+
+    @pytest_asyncio.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        """An empty store, open."""
+        store = self.make_store(tmp_path)
+        await store.open(TOTAL_SHARDS)
+        yield store
+        await store.close()
+
+    def require_persistent(self) -> None:
+        """Skips where nothing outlives the store object."""
+        if not self.persistent:
+            pytest.skip("not persistent")
+
+    def require_range_delete(self, store: Store) -> None:
+        """Skips where the engine would delete by uuid only."""
+        if not store.capabilities.range_delete:
+            pytest.skip("no range deletes")
+
+
+def uuid_of(number: int) -> bytes:
+    """Sixteen bytes that sort as the number does."""
+    return number.to_bytes(16, "big")
+
+
+def row(
+    number: int,
+    at: int = 0,
+    *,
+    uuid: bytes | None = None,
+    namespace: str = "default",
+    timer_id: str | None = None,
+    tags: tuple[str, ...] = (),
+    record: bytes = b'{"v":1}',
+    parked: str | None = None,
+) -> StoredRow:
+    """A live row; every call gives a later generation."""
+    return StoredRow(
+        execute_at=at,
+        uuid=uuid or uuid_of(number),
+        generation=generation(1, ALICE, next(_sequences)),
+        namespace=namespace,
+        timer_id=timer_id or f"timer-{number}",
+        tags=tags,
+        record=record,
+        parked=parked,
+    )
+
+
+def finished(live: StoredRow, status: Status = Status.COMPLETED, *, at: int = 0, expires_at: int = 1_000) -> HistoryRow:
+    """The history row of a live one."""
+    return HistoryRow(*live[:7], status=status, finished_at=at, expires_at=expires_at)
+
+
+async def claimed(store: Store, shard_id: int = 0, owner: bytes = ALICE) -> ShardBatch:
+    """Claims an unclaimed shard; an empty batch that will pass its fence."""
+    version = await store.claim(shard_id, expected_version=0, owner=owner)
+    assert version == 1
+    return ShardBatch(shard_id, version, owner)
+
+
+async def put(store: Store, *rows: StoredRow, shard_id: int = 0) -> None:
+    """Upserts in a shard that ALICE holds at version 1."""
+    assert await store.apply([ShardBatch(shard_id, 1, ALICE, upserts=list(rows))]) == [Applied.DURABLE]
+
+
+async def loaded(
+    store: Store, shard_id: int = 0, *, after: Key = KEY_MIN, up_to: Key = KEY_MAX, page_rows: int = 100
+) -> list[StoredRow]:
+    """All live rows in a range, page by page, with what each page promises being checked."""
+    rows: list[StoredRow] = []
+    while after < up_to:
+        page = await store.load(shard_id, after, up_to, page_rows)
+        assert len(page.rows) <= page_rows
+        assert [r.key for r in page.rows] == sorted(r.key for r in page.rows)
+        assert all(after < r.key <= page.complete_to for r in page.rows)
+        assert after < page.complete_to <= up_to
+        rows += page.rows
+        after = page.complete_to
+    return rows
+
+
+async def parked(store: Store, shard_id: int = 0, *, page_rows: int = 100) -> list[StoredRow]:
+    """All parked rows, likewise."""
+    rows: list[StoredRow] = []
+    after = KEY_MIN
+    while after < KEY_MAX:
+        page = await store.load_parked(shard_id, after, page_rows)
+        assert len(page.rows) <= page_rows
+        assert all(after < r.key <= page.complete_to for r in page.rows)
+        assert after < page.complete_to
+        rows += page.rows
+        after = page.complete_to
+    return rows

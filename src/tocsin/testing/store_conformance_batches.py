@@ -1,0 +1,222 @@
+"""Conformance: what a batch does to rows, what a load returns, what a fetch finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tocsin.model.errors import DefiniteFailure
+from tocsin.model.timer import Status
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Store
+from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished, loaded, parked, put, row, uuid_of
+
+
+class BatchConformance(StoreSuite):
+    """Upserts, deletes, ranges and history, atomically."""
+
+    async def test_an_upsert_moves_a_uuid_wherever_it_stood(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, row(1, 10), row(2, 20))
+        later, earlier = row(1, 30), row(2, 5)
+        await put(store, later, earlier)
+        assert await loaded(store) == [earlier, later]
+
+    async def test_an_upsert_replaces_every_column(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, row(1, 10, tags=("a", "b"), record=b"old"))
+        new = row(1, 10, namespace="other", timer_id="renamed", record=b"new")
+        await put(store, new)
+        assert await loaded(store) == [new]
+
+    async def test_parking_and_resuming_keep_one_row(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, row(1, 10))
+        aside = row(1, 10, parked="namespace:default")
+        await put(store, aside)
+        assert (await loaded(store), await parked(store)) == ([], [aside])
+        back = row(1, 12)
+        await put(store, back)
+        assert (await loaded(store), await parked(store)) == ([back], [])
+
+    async def test_deletes_by_uuid_reach_live_and_parked_rows_and_ignore_others(self, store: Store) -> None:
+        batch = await claimed(store)
+        await put(store, row(1, 10), row(2, 20, parked="why"), kept := row(3, 30))
+        deletes = [uuid_of(1), uuid_of(2), uuid_of(99)]
+        assert await store.apply([replace(batch, deletes=deletes)]) == [Applied.DURABLE]
+        assert (await loaded(store), await parked(store)) == ([kept], [])
+
+    async def test_a_range_ends_exactly_at_its_key(self, store: Store) -> None:
+        self.require_range_delete(store)
+        batch = await claimed(store)
+        rows = [row(1, -5), row(2, 10), row(3, 10), row(4, 10), row(5, 11)]
+        await put(store, *rows)
+        await store.apply([replace(batch, delete_to=(10, uuid_of(3)))])
+        assert await loaded(store) == rows[3:]
+
+    async def test_a_range_spares_parked_rows_and_other_shards(self, store: Store) -> None:
+        self.require_range_delete(store)
+        batch = await claimed(store)
+        await claimed(store, 1)
+        await put(store, row(1, 10), aside := row(2, 10, parked="why"))
+        await put(store, neighbour := row(3, 5), shard_id=1)
+        await store.apply([replace(batch, delete_to=(10, uuid_of(9)))])
+        assert (await loaded(store), await parked(store), await loaded(store, 1)) == ([], [aside], [neighbour])
+
+    async def test_a_row_can_be_parked_inside_the_deleted_range(self, store: Store) -> None:
+        self.require_range_delete(store)
+        batch = await claimed(store)
+        await put(store, row(1, 10), row(2, 10))
+        aside = row(1, 10, parked="why")
+        await store.apply([replace(batch, upserts=[aside], delete_to=(10, uuid_of(9)))])
+        assert (await loaded(store), await parked(store)) == ([], [aside])
+
+    async def test_all_parts_of_a_batch_happen_together(self, store: Store) -> None:
+        batch = await claimed(store)
+        await put(store, done := row(1, 10), row(2, 20), gone := row(3, 30))
+        retried, new = row(2, 40), row(4, 5)
+        history = [finished(done), finished(gone, Status.CANCELED)]
+        parts = replace(batch, upserts=[retried, new], deletes=[done.uuid, gone.uuid], history=history)
+        assert await store.apply([parts]) == [Applied.DURABLE]
+        assert await loaded(store) == [new, retried]
+        found = await store.fetch(0, [uuid_of(i) for i in range(1, 5)])
+        assert found[uuid_of(1)] == Found(None, history[0])
+        assert found[uuid_of(3)] == Found(None, history[1])
+
+    async def test_a_definite_failure_leaves_no_part_behind(self, store: Store) -> None:
+        batch, other = await claimed(store), await claimed(store, 1)
+        bad = row(2, 2**63)
+        with pytest.raises(DefiniteFailure):
+            await store.apply([replace(batch, upserts=[row(1)]), replace(other, upserts=[bad])])
+        assert (await loaded(store), await loaded(store, 1)) == ([], [])
+        assert await store.apply([replace(batch, upserts=[row(1)])]) == [Applied.DURABLE]
+
+    @pytest.mark.parametrize("rows", [1, 2, 31, 33, 512, 513, 1100])
+    async def test_batches_of_every_size_are_whole(self, store: Store, rows: int) -> None:
+        batch = await claimed(store)
+        written = [row(i, -i) for i in range(1, rows + 1)]
+        history = [finished(each) for each in written]
+        await store.apply([replace(batch, upserts=written, history=history)])
+        assert await loaded(store, page_rows=1000) == written[::-1]
+        deletes = [each.uuid for each in written]
+        await store.apply([replace(batch, deletes=deletes)])
+        assert await loaded(store) == []
+        assert await store.fetch(0, deletes) == {each.uuid: Found(None, each) for each in history}
+
+    async def test_values_come_back_as_they_were(self, store: Store) -> None:
+        await claimed(store)
+        rows = [
+            row(1, 1, record=b"\x00\xff\xfe not text", timer_id="Grüße 🚨", namespace="a.b:c-d_e"),
+            row(2, 2, record=b"", tags=("", "é", "a b")),
+            row(3, 3, record='{"text":"ü\\u0000"}'.encode(), tags=('"quoted"',), timer_id='back\\slash"'),
+            row(4, 4, record=b"x" * 300_000),
+            row(5, 5, parked="bad_record: line\nbreak"),
+        ]
+        await put(store, *rows)
+        assert await loaded(store) == rows[:4]
+        assert await parked(store) == rows[4:]
+        assert await store.fetch(0, [r.uuid for r in rows]) == {r.uuid: Found(r, None) for r in rows}
+
+
+class LoadConformance(StoreSuite):
+    """Pages in key order that say how far they are complete."""
+
+    async def test_an_empty_or_unclaimed_shard_is_complete_at_once(self, store: Store) -> None:
+        assert await store.load(0, KEY_MIN, (50, uuid_of(1)), 10) == ([], (50, uuid_of(1)))
+        assert await store.load_parked(0, KEY_MIN, 10) == ([], KEY_MAX)
+        await claimed(store)
+        assert await store.load(0, KEY_MIN, KEY_MAX, 10) == ([], KEY_MAX)
+
+    async def test_equal_instants_are_ordered_by_unsigned_bytes(self, store: Store) -> None:
+        await claimed(store)
+        # Orders that go wrong elsewhere: signed bytes, little-endian fields, time-based UUID orders, text.
+        uuids = [
+            bytes.fromhex(text)
+            for text in (
+                "00000000000000000000000000000001",
+                "000000000000000000000000000000ff",
+                "00000000000010ff8000000000000000",
+                "00000000010010008000000000000000",
+                "0a000000000000000000000000000000",
+                "7fffffffffffffffffffffffffffffff",
+                "80000000000000000000000000000000",
+                "a0000000000000000000000000000000",
+                "ff000000000000000000000000000000",
+                "ffffffffffffffffffffffffffffffff",
+            )
+        ]
+        rows = [row(i, 7, uuid=uuid) for i, uuid in enumerate(uuids)]
+        await put(store, *rows[::2], *rows[1::2])
+        for page_rows in (1, 3, 100):
+            assert await loaded(store, page_rows=page_rows) == rows
+
+    async def test_instants_are_exact_and_signed(self, store: Store) -> None:
+        await claimed(store)
+        instants = [-(2**63), -(2**62), -1, 0, 1, 999_999, 1_000_000, 2**53 + 1, 2**53 + 2, 2**63 - 1]
+        rows = [row(i + 1, at) for i, at in enumerate(instants)]
+        await put(store, *rows)
+        assert await loaded(store, page_rows=3) == rows
+
+    async def test_bounds_are_exclusive_and_inclusive(self, store: Store) -> None:
+        await claimed(store)
+        rows = [row(i, 10) for i in range(1, 6)]
+        await put(store, *rows)
+        assert await loaded(store, after=rows[0].key, up_to=rows[3].key) == rows[1:4]
+        assert await loaded(store, after=(10, b""), up_to=(10, uuid_of(0))) == []
+        assert await loaded(store, after=(9, b"\xff" * 16), up_to=(11, uuid_of(0))) == rows
+
+    async def test_a_full_page_is_complete_only_as_far_as_it_reaches(self, store: Store) -> None:
+        await claimed(store)
+        rows = [row(i, i) for i in range(1, 8)]
+        await put(store, *rows)
+        page = await store.load(0, KEY_MIN, KEY_MAX, 3)
+        assert 1 <= len(page.rows) <= 3
+        assert page.rows == rows[: len(page.rows)]
+        assert page.complete_to < rows[len(page.rows)].key
+        assert await loaded(store, page_rows=3) == rows
+
+    async def test_parked_rows_do_not_load(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, row(1, 1, parked="why"), live := row(2, 2), row(3, 3, parked="why"))
+        assert await loaded(store, page_rows=1) == [live]
+        assert [r.uuid for r in await parked(store, page_rows=1)] == [uuid_of(1), uuid_of(3)]
+
+    async def test_a_load_sees_what_was_just_applied(self, store: Store) -> None:
+        batch = await claimed(store)
+        for number in range(1, 30):
+            await put(store, latest := row(number, 0))
+            assert (await loaded(store))[-1] == latest
+        await store.apply([replace(batch, deletes=[uuid_of(i) for i in range(1, 30)])])
+        assert await loaded(store) == []
+
+    async def test_large_records_may_shorten_a_page_but_not_lose_rows(self, store: Store) -> None:
+        await claimed(store)
+        rows = [row(i, i, record=bytes([48 + i % 10]) * 100_000) for i in range(1, 60)]
+        await put(store, *rows)
+        assert await loaded(store) == rows
+
+
+class FetchConformance(StoreSuite):
+    """Live row and newest history row of each uuid."""
+
+    async def test_unknown_uuids_are_absent(self, store: Store) -> None:
+        assert await store.fetch(0, [uuid_of(1)]) == {}
+        await claimed(store)
+        await put(store, one := row(1))
+        assert await store.fetch(0, [uuid_of(1), uuid_of(2), uuid_of(1)]) == {uuid_of(1): Found(one, None)}
+        assert await store.fetch(0, []) == {}
+
+    async def test_shards_are_apart(self, store: Store) -> None:
+        await claimed(store)
+        await claimed(store, 1)
+        await put(store, row(1))
+        assert await store.fetch(1, [uuid_of(1)]) == {}
+
+    async def test_parked_and_finished_rows_are_found(self, store: Store) -> None:
+        batch = await claimed(store)
+        first, second, present = row(1, 10), row(1, 5), row(1, 20, parked="why")
+        history = [finished(first, Status.FAILED), finished(second)]
+        await store.apply([replace(batch, upserts=[present], history=history)])
+        # The newest generation counts, not the latest instant or the last one written.
+        await store.apply([replace(batch, history=[history[0]])])
+        assert await store.fetch(0, [uuid_of(1)]) == {uuid_of(1): Found(present, history[1])}

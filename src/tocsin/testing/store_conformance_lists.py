@@ -1,0 +1,199 @@
+"""Conformance: lists and history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import HistoryRow, ListQuery, ShardBatch, Store, StoredRow
+from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, uuid_of
+
+ALL = frozenset(Status)
+PENDING = frozenset({Status.PENDING})
+SHARDS = (0, 1, 2)
+
+
+def place(listed: StoredRow | HistoryRow) -> tuple[int, bytes, bytes]:
+    """Where a row stands in a list."""
+    return (listed.execute_at, listed.uuid, listed.generation)
+
+
+async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]:
+    """All pages, with what each promises being checked."""
+    rows: list[StoredRow | HistoryRow] = []
+    while True:
+        page = await store.list(query)
+        assert len(page.rows) <= query.limit
+        rows += page.rows
+        if page.cursor is None:
+            break
+        assert query.cursor is None or page.cursor > query.cursor
+        assert not page.rows or place(page.rows[-1]) <= page.cursor
+        query = replace(query, cursor=page.cursor)
+    assert [place(r) for r in rows] == sorted({place(r) for r in rows})
+    return rows
+
+
+async def filled(store: Store) -> list[StoredRow | HistoryRow]:
+    """Live, parked and finished rows of two namespaces over three shards; returns those of `default`, in order."""
+    rows: list[StoredRow | HistoryRow] = []
+    for shard_id in SHARDS:
+        batch = await claimed(store, shard_id)
+        for i in range(30):
+            number = 1 + shard_id * 100 + i
+            namespace = "other" if i % 5 == 4 else "default"
+            tags = ("even", "all") if i % 2 == 0 else ("all",)
+            each = row(number, i // 3, namespace=namespace, tags=tags, timer_id=f"{'ab'[i % 2]}-{number}")
+            kind = i % 7
+            if kind < 3:
+                batch.upserts.append(each)
+            elif kind == 3:
+                batch.upserts.append(each := each._replace(parked="why"))
+            else:
+                status = (Status.COMPLETED, Status.FAILED, Status.CANCELED)[kind - 4]
+                batch.history.append(finished(each, status))
+            if namespace == "default":
+                rows.append(each if kind < 4 else batch.history[-1])
+        await store.apply([batch])
+    return sorted(rows, key=place)
+
+
+def status_of(each: StoredRow | HistoryRow) -> Status:
+    """The status that a list filters by."""
+    return each.status if isinstance(each, HistoryRow) else Status.PENDING
+
+
+class ListConformance(StoreSuite):
+    """Filters, order and cursors."""
+
+    async def test_an_empty_namespace_has_one_empty_page(self, store: Store) -> None:
+        assert await store.list(ListQuery("default", SHARDS, ALL)) == ([], None)
+        assert await store.list(ListQuery("default", (), ALL)) == ([], None)
+
+    @pytest.mark.parametrize("limit", [1, 2, 7, 100])
+    async def test_pages_of_every_size_have_the_same_rows(self, store: Store, limit: int) -> None:
+        rows = await filled(store)
+        assert await listed(store, ListQuery("default", SHARDS, ALL, limit=limit)) == rows
+
+    @pytest.mark.parametrize("scan_rows_max", [1, 5, 20])
+    async def test_bounded_scans_still_reach_everything(self, store: Store, scan_rows_max: int) -> None:
+        rows = await filled(store)
+        query = ListQuery("default", SHARDS, ALL, tags=("even",), limit=10, scan_rows_max=scan_rows_max)
+        assert await listed(store, query) == [r for r in rows if "even" in r.tags]
+
+    async def test_a_scan_without_matches_stops_and_continues(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, *(row(i, i, namespace="other") for i in range(1, 200)), mine := row(500, 500))
+        page = await store.list(ListQuery("default", (0,), PENDING, limit=5, scan_rows_max=20))
+        assert page.rows == []
+        assert page.cursor is not None
+        assert await listed(store, ListQuery("default", (0,), PENDING, limit=5, scan_rows_max=20)) == [mine]
+
+    @pytest.mark.parametrize(
+        "statuses",
+        [PENDING, frozenset({Status.FAILED}), frozenset({Status.COMPLETED, Status.CANCELED}), ALL - PENDING, ALL],
+        ids=lambda statuses: "+".join(sorted(statuses)),
+    )
+    async def test_statuses(self, store: Store, statuses: frozenset[Status]) -> None:
+        rows = await filled(store)
+        expected = [r for r in rows if status_of(r) in statuses]
+        assert await listed(store, ListQuery("default", SHARDS, statuses, limit=4)) == expected
+
+    async def test_parked_rows_count_as_pending(self, store: Store) -> None:
+        await claimed(store)
+        await put(store, one := row(1, 1, parked="why"), two := row(2, 0))
+        assert await listed(store, ListQuery("default", (0,), PENDING)) == [two, one]
+
+    async def test_tags_must_all_be_present_and_whole(self, store: Store) -> None:
+        await claimed(store)
+        rows = [row(1, 1, tags=("red", "big")), row(2, 2, tags=("re", "bigger")), row(3, 3), row(4, 4, tags=("big",))]
+        await put(store, *rows)
+
+        async def tagged(*tags: str) -> Sequence[StoredRow | HistoryRow]:
+            return await listed(store, ListQuery("default", (0,), ALL, tags=tags))
+
+        assert await tagged("big", "red") == [rows[0]]
+        assert await tagged("big") == [rows[0], rows[3]]
+        assert await tagged("re") == [rows[1]]
+        assert await tagged("none") == []
+
+    async def test_prefixes_of_the_id(self, store: Store) -> None:
+        await claimed(store)
+        rows = [
+            row(1, 1, timer_id="a%b-1"),
+            row(2, 2, timer_id="a%b-2"),
+            row(3, 3, timer_id="aXb"),
+            row(4, 4, timer_id="é1"),
+        ]
+        await put(store, *rows)
+        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="a%b")) == rows[:2]
+        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="A")) == []
+        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="é")) == rows[3:]
+        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="aXbY")) == []
+
+    async def test_the_range_includes_its_beginning_and_not_its_end(self, store: Store) -> None:
+        rows = await filled(store)
+        query = ListQuery("default", SHARDS, ALL, execute_after=3, execute_before=6, limit=5)
+        assert await listed(store, query) == [r for r in rows if 3 <= r.execute_at < 6]
+        assert await listed(store, replace(query, execute_after=6)) == []
+
+    async def test_only_the_named_shards_are_read(self, store: Store) -> None:
+        rows = await filled(store)
+        one = await listed(store, ListQuery("default", (1,), ALL))
+        assert one == [r for r in rows if 100 < int.from_bytes(r.uuid, "big") <= 200]
+        assert await listed(store, ListQuery("default", (1, 1, 6), ALL)) == one
+
+    async def test_all_states_of_one_timer_are_listed(self, store: Store) -> None:
+        batch = await claimed(store)
+        first, second, live = row(1, 10), row(1, 10), row(1, 10)
+        history = [finished(first, Status.FAILED), finished(second)]
+        await store.apply([replace(batch, upserts=[live], history=history)])
+        for limit in (1, 2, 3):
+            assert await listed(store, ListQuery("default", (0,), ALL, limit=limit)) == [*history, live]
+
+    async def test_a_cursor_stays_put_while_rows_change(self, store: Store) -> None:
+        rows = await filled(store)
+        page = await store.list(ListQuery("default", SHARDS, ALL, limit=20))
+        before = row(900, -1)
+        await put(store, before)
+        await store.apply([ShardBatch(0, 1, ALICE, deletes=[r.uuid for r in page.rows if isinstance(r, StoredRow)])])
+        rest = await listed(store, ListQuery("default", SHARDS, ALL, limit=20, cursor=page.cursor))
+        assert [*page.rows, *rest] == rows
+
+
+class HistoryConformance(StoreSuite):
+    """Finished timers, until retention ends."""
+
+    async def test_writing_a_row_again_leaves_one(self, store: Store) -> None:
+        batch = await claimed(store)
+        done = finished(row(1, 10))
+        for _ in range(2):
+            await store.apply([replace(batch, history=[done])])
+        assert await listed(store, ListQuery("default", (0,), ALL)) == [done]
+        changed = done._replace(execute_at=12, status=Status.FAILED, expires_at=50)
+        await store.apply([replace(batch, history=[changed])])
+        assert await listed(store, ListQuery("default", (0,), ALL)) == [changed]
+
+    async def test_purge_takes_what_is_expired(self, store: Store) -> None:
+        batch = await claimed(store)
+        rows = [finished(row(i, i), expires_at=100 + i) for i in range(1, 11)]
+        await store.apply([replace(batch, history=rows, upserts=[live := row(99, 1)])])
+        assert await store.purge_history(100, 50) == 0
+        if await store.purge_history(104, 50) == 0:
+            pytest.skip("the database expires rows by itself")
+        assert await listed(store, ListQuery("default", (0,), ALL)) == [live, *rows[4:]]
+        assert await store.purge_history(1_000, 4) == 4
+        assert await store.purge_history(1_000, 4) == 2
+        assert await store.purge_history(1_000, 4) == 0
+        assert await store.fetch(0, [uuid_of(10)]) == {}
+
+    async def test_purge_goes_by_the_latest_expiry(self, store: Store) -> None:
+        batch = await claimed(store)
+        done = finished(row(1), expires_at=100)
+        await store.apply([replace(batch, history=[done])])
+        await store.apply([replace(batch, history=[done._replace(expires_at=500)])])
+        assert await store.purge_history(200, 10) == 0
+        assert (await store.fetch(0, [uuid_of(1)]))[uuid_of(1)].finished is not None

@@ -1,0 +1,192 @@
+"""Conformance: random histories, compared step by step with the perfect memory of `MemoryStore`."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import KEY_MAX, Applied, HistoryRow, Key, ListQuery, ShardBatch, Store, StoredRow, generation
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.store_conformance_base import ALICE, BOB, TOTAL_SHARDS, StoreSuite, loaded, parked
+from tocsin.testing.store_conformance_lists import listed
+
+T = TypeVar("T")
+
+SHARDS = (0, 5)
+UUIDS = [bytes([first]) + bytes(14) + bytes([last]) for first in (1, 0x7F, 0x80, 0xFF) for last in (0, 0xFF)]
+NAMESPACES = ("default", "other")
+TAGS = ("red", "re", "ü")
+
+instants = st.sampled_from([-(2**63), -1, 0, 1, 2, 3, 1_000_000, 2**63 - 1])
+uuids = st.sampled_from(UUIDS)
+keys = st.tuples(instants, uuids)
+records = st.one_of(st.binary(max_size=20), st.just(b'{"v":1,"payload":null}'))
+finished_statuses = st.sampled_from([Status.COMPLETED, Status.FAILED, Status.CANCELED])
+#: What happens to one uuid in a batch.
+fates = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["upsert", "upsert", "park", "delete"]),
+        "at": instants,
+        "namespace": st.sampled_from(NAMESPACES),
+        "tags": st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
+        "record": records,
+        "history": st.none() | st.tuples(finished_statuses, st.integers(0, 10)),
+    }
+)
+
+
+class _Machine(RuleBasedStateMachine):
+    """The store under test and the memory do the same; whatever can be observed must be the same."""
+
+    make_store: Callable[[Path], Store]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="tocsin-conformance-")
+        self.runner = asyncio.Runner()
+        self.sequence = count(1)
+        self.memory: Store = MemoryStore()
+        self.store = type(self).make_store(Path(self.folder.name))
+        self.both(lambda store: store.open(TOTAL_SHARDS))
+        self.fences = dict.fromkeys(SHARDS, (0, ALICE))
+
+    def both(self, call: Callable[[Store], Any]) -> Any:
+        """The common result."""
+
+        async def run() -> tuple[Any, Any]:
+            return await call(self.store), await call(self.memory)
+
+        actual, expected = self.runner.run(run())
+        assert actual == expected
+        return actual
+
+    @rule(shard_id=st.sampled_from(SHARDS), owner=st.sampled_from([ALICE, BOB]), stale=st.integers(0, 5))
+    def claim(self, shard_id: int, owner: bytes, stale: int) -> None:
+        version = self.fences[shard_id][0] + (1 if stale == 5 else 0)
+        if self.both(lambda store: store.claim(shard_id, expected_version=version, owner=owner)) is not None:
+            self.fences[shard_id] = (version + 1, owner)
+
+    @rule(shard_id=st.sampled_from(SHARDS))
+    def release(self, shard_id: int) -> None:
+        version, owner = self.fences[shard_id]
+        self.both(lambda store: store.release(shard_id, version=version, owner=owner))
+
+    @rule(
+        shard_ids=st.sets(st.sampled_from(SHARDS), min_size=1).map(sorted),
+        data=st.data(),
+        behind=st.sampled_from([0, 0, 0, 1]),
+    )
+    def apply(self, shard_ids: list[int], data: st.DataObject, behind: int) -> None:
+        batches = []
+        for shard_id in shard_ids:
+            changes = data.draw(st.dictionaries(uuids, fates, max_size=6), label=f"shard {shard_id}")
+            mark = data.draw(st.none() | keys, label="delete_to")
+            version, owner = self.fences[shard_id]
+            batches.append(self.batch(ShardBatch(shard_id, max(0, version - behind), owner), changes, mark))
+        results = self.both(lambda store: store.apply(batches))
+        assert len(results) == len(batches)
+        assert set(results) <= set(Applied)
+
+    def batch(self, batch: ShardBatch, changes: dict[bytes, dict[str, Any]], mark: Key | None) -> ShardBatch:
+        """The changes that go together in one batch: nothing live is written inside the deleted range."""
+        batch.delete_to = mark
+        for uuid, fate in changes.items():
+            live = StoredRow(
+                fate["at"],
+                uuid,
+                generation(batch.version, batch.owner, next(self.sequence)),
+                fate["namespace"],
+                f"id-{uuid[0]}",
+                fate["tags"],
+                fate["record"],
+                "why" if fate["kind"] == "park" else None,
+            )
+            if fate["kind"] == "delete":
+                batch.deletes.append(uuid)
+            elif live.parked is not None or mark is None or live.key > mark:
+                batch.upserts.append(live)
+            if fate["history"] is not None:
+                status, expires_at = fate["history"]
+                ended = live._replace(generation=generation(batch.version, batch.owner, next(self.sequence)))
+                batch.history.append(HistoryRow(*ended[:7], status, 0, expires_at))
+        return batch
+
+    @rule(shard_id=st.sampled_from(SHARDS), after=keys, up_to=keys | st.just(KEY_MAX), page_rows=st.integers(1, 5))
+    def load(self, shard_id: int, after: Key, up_to: Key, page_rows: int) -> None:
+        self.both(lambda store: loaded(store, shard_id, after=after, up_to=up_to, page_rows=page_rows))
+        self.both(lambda store: parked(store, shard_id, page_rows=page_rows))
+
+    @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=8))
+    def fetch(self, shard_id: int, some: list[bytes]) -> None:
+        self.both(lambda store: store.fetch(shard_id, some))
+
+    @rule(
+        namespace=st.sampled_from(NAMESPACES),
+        statuses=st.sets(st.sampled_from(Status), min_size=1).map(frozenset),
+        tags=st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
+        prefix=st.sampled_from(["", "id-1", "id-127"]),
+        bounds=st.tuples(st.none() | instants, st.none() | st.sampled_from([0, 2, 2**63 - 1])),
+        limit=st.integers(1, 6),
+        scan_rows_max=st.sampled_from([1, 3, 1000]),
+    )
+    def list(
+        self,
+        namespace: str,
+        statuses: frozenset[Status],
+        tags: tuple[str, ...],
+        prefix: str,
+        bounds: tuple[int | None, int | None],
+        limit: int,
+        scan_rows_max: int,
+    ) -> None:
+        query = ListQuery(namespace, SHARDS, statuses, tags, prefix, *bounds, limit=limit, scan_rows_max=scan_rows_max)
+        self.both(lambda store: listed(store, query))
+
+    @rule(now_us=st.integers(0, 10))
+    def purge(self, now_us: int) -> None:
+        self.both(lambda store: store.purge_history(now_us, 1_000))
+
+    @precondition(lambda self: self.persistent)
+    @rule()
+    def reopen(self) -> None:
+        self.runner.run(self.store.close())
+        self.store = type(self).make_store(Path(self.folder.name))
+        assert self.runner.run(self.store.open(None)) == TOTAL_SHARDS
+        self.both(lambda store: store.shards())
+
+    def teardown(self) -> None:
+        self.runner.run(self.store.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+
+class MachineConformance(StoreSuite):
+    """Random histories."""
+
+    examples = 60
+
+    def test_random_histories_look_like_the_memory(self) -> None:
+        suite = self
+
+        class Machine(_Machine):
+            make_store = staticmethod(suite.make_store)
+            persistent = suite.persistent
+
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=self.examples,
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

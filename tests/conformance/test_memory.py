@@ -1,0 +1,16 @@
+"""The specification keeps its own rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tocsin.ports.store import Store
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.store_conformance import StoreConformance
+
+
+class TestMemoryStore(StoreConformance):
+    persistent = False
+
+    def make_store(self, folder: Path) -> Store:
+        return MemoryStore()

@@ -1,0 +1,23 @@
+"""SQLite keeps the store port's rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tocsin.ports.store import Store
+from tocsin.stores.sqlite import SqliteStore
+from tocsin.testing.store_conformance import StoreConformance
+
+
+class TestSqliteStore(StoreConformance):
+    def make_store(self, folder: Path) -> Store:
+        return SqliteStore(folder / "tocsin.db")
+
+
+class TestSqliteStoreWithSmallPages(StoreConformance):
+    """Pages are cut by octets all the time, and the file is used with another page size."""
+
+    examples = 20
+
+    def make_store(self, folder: Path) -> Store:
+        return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_octets_max=20)

@@ -1,0 +1,100 @@
+"""What clients were told and what the receiver got, and whether the two can both be true."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from tocsin.model.instants import parse_instant
+
+
+@dataclass(slots=True)
+class Change:
+    """One write of a client: `version` identifies its payload; `acked_at` is None while (or for ever) unknown."""
+
+    version: int
+    deletes: bool
+    sent_at: int
+    execute_at: int = 0
+    acked_at: int | None = None
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class Receipt:
+    """One call that the receiver got; all instants in microseconds of this machine's clock."""
+
+    version: int
+    attempt: int
+    fired_at: int
+    arrived_at: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Changes by timer, receipts by timer, and when the server was killed."""
+
+    changes: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))
+    receipts: dict[str, list[Receipt]] = field(default_factory=lambda: defaultdict(list))
+    kills: list[int] = field(default_factory=list)
+
+    def receive(self, body: dict[str, object], arrived_at: int) -> None:
+        """Notes a call."""
+        payload = body["payload"]
+        assert isinstance(payload, dict)
+        receipt = Receipt(payload["v"], int(str(body["attempt"])), parse_instant(str(body["firedAt"])), arrived_at)
+        self.receipts[str(body["timerId"])].append(receipt)
+
+    def missing(self) -> list[str]:
+        """Timers whose last acknowledged state must still ring and hasn't."""
+        return [timer for timer in self.changes if self._owed(timer)]
+
+    def _owed(self, timer: str) -> bool:
+        changes = [change for change in self.changes[timer] if not change.refused]
+        acked = [index for index, change in enumerate(changes) if change.acked_at is not None]
+        if not acked:
+            return False
+        possible = changes[acked[-1] :]
+        if any(change.deletes for change in possible):
+            return False
+        rung = {receipt.version for receipt in self.receipts[timer]}
+        return not any(change.version in rung for change in possible)
+
+    def early(self) -> list[tuple[str, Receipt]]:
+        """Calls that arrived before their instant."""
+        due = {(timer, c.version): c.execute_at for timer, changes in self.changes.items() for c in changes}
+        return [
+            (timer, receipt)
+            for timer, receipts in self.receipts.items()
+            for receipt in receipts
+            if receipt.arrived_at < due[timer, receipt.version]
+        ]
+
+    def after_change(self) -> list[tuple[str, Receipt, Change]]:
+        """Calls begun after a later change of the timer had been acknowledged."""
+        wrong = []
+        for timer, receipts in self.receipts.items():
+            changes = [change for change in self.changes[timer] if not change.refused]
+            place = {change.version: index for index, change in enumerate(changes)}
+            for receipt in receipts:
+                wrong += [
+                    (timer, receipt, later)
+                    for later in changes[place[receipt.version] + 1 :]
+                    if later.acked_at is not None and receipt.fired_at > later.acked_at
+                ]
+        return wrong
+
+    def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, int]]]:
+        """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill."""
+        count, unexplained = 0, []
+        for timer, receipts in self.receipts.items():
+            seen: dict[tuple[int, int], Receipt] = {}
+            for receipt in receipts:
+                former = seen.get((receipt.version, receipt.attempt))
+                seen[receipt.version, receipt.attempt] = receipt
+                if former is None:
+                    continue
+                count += 1
+                if not any(0 <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
+                    unexplained.append((timer, receipt.version))
+        return count, unexplained

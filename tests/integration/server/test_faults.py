@@ -1,0 +1,176 @@
+"""What breaks around the server: disks, files, receivers. Nothing is lost, and who is to blame is named."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MiB, where the machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True, check=False
+    ).returncode  # fmt: skip
+    if not mounted:
+        pytest.skip("needs the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextlib.asynccontextmanager
+async def silent() -> AsyncIterator[str]:
+    """The URL of a receiver that takes requests and never answers."""
+    held: list[asyncio.StreamWriter] = []
+
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    listener = await asyncio.start_server(hold, "127.0.0.1", 0, backlog=2048)
+    yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+    listener.close()
+    for writer in held:
+        writer.close()
+
+
+async def refused_start(server: ServerProcess) -> str:
+    """The log of a server that must not start; it must end with code 1."""
+    with pytest.raises(AssertionError, match="the server ended"):
+        await server.start()
+    assert server.process is not None
+    assert await server.process.wait() == 1
+    return server.log()
+
+
+async def test_a_thousand_timers_to_a_silent_host_do_not_hold_up_the_others(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox()
+    async with silent() as dead, Receiver(inbox) as receiver:
+        timers = [
+            {
+                "namespace": "default",
+                "id": f"dead-{i}",
+                "callbackUrl": dead,
+                "delay": "0s",
+                "callbackTimeoutSeconds": 20,
+            }
+            for i in range(1_000)
+        ]
+        assert (await api("timers/batch/create", timers=timers))[0] == 200
+        for i in range(100):
+            await api.create(f"alive-{i}", receiver.url)
+        await inbox.count(100)
+        # Every one of the dead is still within its first attempt or waiting for its turn: the others did not wait for them.
+        status, listed = await api("timers/list", namespace="default", status="pending", limit=1_000)
+        assert (status, len(listed["timers"])) == (200, 1_000)
+        await server.kill()
+    await server.start()
+
+
+async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_room(small_disk: Path) -> None:
+    server, inbox = ServerProcess(small_disk / "data"), Inbox()
+    async with Receiver(inbox) as receiver:
+        await server.start()
+        api = Api(server)
+        await api.create("before", receiver.url, delay="3s")
+        acknowledged, refusal = 0, None
+        for i in range(400):
+            status, answer = await api(
+                "timers/create",
+                namespace="default",
+                id=f"big-{i}",
+                callbackUrl=receiver.url,
+                delay="1h",
+                payload="x" * 90_000,
+            )
+            if status != 200:
+                refusal = (status, answer)
+                break
+            acknowledged += 1
+        assert refusal is not None
+        assert refusal[0] == 503
+        assert "full" in refusal[1]["detail"]
+        (call,) = await inbox.count(1)
+        assert call.body["timerId"] == "before"
+        subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+        await api.settled("before", "completed")
+        await api.create("after", receiver.url, delay="1h")
+        for i in range(acknowledged):
+            assert (await api.get(f"big-{i}"))["status"] == "pending"
+        assert await server.stop() == 0
+
+
+async def test_a_read_only_folder_refuses_the_start_by_name(small_disk: Path) -> None:
+    data = small_disk / "data"
+    server = ServerProcess(data)
+    await server.start()
+    await server.stop()
+    (data / "server.log").unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    server.log_path = small_disk.parent / "server.log"
+    log = await refused_start(server)
+    assert str(data) in log
+    assert "read-only" in log.lower()
+
+
+async def test_a_damaged_database_refuses_the_start_and_names_the_file(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    await server.start()
+    await server.stop()
+    database = tmp_path / "data" / "tocsin.db"
+    with database.open("r+b") as file:
+        file.write(b"\xa5" * 8_192)
+    log = await refused_start(server)
+    assert str(database) in log
+
+
+async def test_receivers_that_answer_badly_fail_their_timers_with_the_reason(server: ServerProcess) -> None:
+    api = Api(server)
+
+    async def start(answer: bytes) -> tuple[asyncio.Server, str]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(answer)
+                if b"100000000" in answer:
+                    for _ in range(100):
+                        writer.write(b"x" * 1_000_000)
+                        await writer.drain()
+                await writer.drain()
+            writer.close()
+
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        return listener, f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+
+    cases = {
+        "garbage": (b"\x00\x01 this is not HTTP\r\n\r\n", "BAD_RESPONSE"),
+        "cut": (b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{", "CONNECTION_CLOSED"),
+        "huge": (b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n", "INVALID_CALLBACK_RESPONSE"),
+        "prose": (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "INVALID_CALLBACK_RESPONSE"),
+        "moved": (b"HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n", "HTTP_302"),
+    }
+    listeners = []
+    for name, (answer, _) in cases.items():
+        listener, url = await start(answer)
+        listeners.append(listener)
+        await api.create(name, url)
+    for name, (_, reason) in cases.items():
+        assert (await api.settled(name, "failed"))["lastError"].startswith(reason)
+    for listener in listeners:
+        listener.close()
+    async with silent() as url:
+        await api.create("hangs", url, callbackTimeoutSeconds=1)
+        assert (await api.settled("hangs", "failed"))["lastError"].startswith("TIMEOUT")
+    await api.create("nobody", "http://127.0.0.1:9/")
+    assert (await api.settled("nobody", "failed"))["lastError"].startswith("CONNECTION_FAILED")

@@ -1,0 +1,205 @@
+"""A timer's life through the front door: the real server, a real receiver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+
+from standardwebhooks import Webhook
+
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+from tocsin.model.instants import format_instant, parse_instant
+
+POLICY = {"maxAttempts": 3, "initialInterval": "50ms"}
+
+
+def in_ms(amount: int) -> str:
+    return format_instant(time.time_ns() // 1_000 + amount * 1_000)
+
+
+async def test_it_rings_on_time_with_its_payload_and_shows_as_completed(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        due = in_ms(300)
+        made = await api.create("a", receiver.url, executeAt=due, payload={"n": [1, "ü"]}, headers={"x-own": "1"})
+        assert (made["status"], made["executeAt"], made["attempts"]) == ("pending", due, 0)
+        (call,) = await inbox.count(1)
+        assert call.lag_us >= 0
+        assert call.body["payload"] == {"n": [1, "ü"]}
+        assert (call.body["namespace"], call.body["timerId"], call.body["attempt"]) == ("default", "a", 1)
+        assert parse_instant(call.body["firedAt"]) >= parse_instant(due)
+        assert call.headers["x-own"] == "1"
+        done = await api.settled("a", "completed")
+        assert done["attempts"] == 1
+        assert "nextAttemptAt" not in done
+        status, listed = await api("timers/list", namespace="default", status="completed")
+        assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["a"])
+
+
+async def test_failed_attempts_are_repeated_under_one_webhook_id_until_the_policy_ends(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox(default=(500, b"no"))
+    async with Receiver(inbox) as receiver:
+        await api.create("r", receiver.url, retryPolicy=POLICY)
+        calls = await inbox.count(3)
+        failed = await api.settled("r", "failed")
+        assert [call.body["attempt"] for call in calls] == [1, 2, 3]
+        assert len({call.headers["webhook-id"] for call in calls}) == 1
+        assert failed["attempts"] == 3
+        assert failed["lastError"].startswith("HTTP_500")
+        assert [attempt["status"] for attempt in failed["attemptLog"]] == [500, 500, 500]
+
+
+async def test_a_refusal_is_final_and_one_attempt_is_the_default(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox(answers=[(404, b"")], default=(503, b""))
+    async with Receiver(inbox) as receiver:
+        await api.create("final", receiver.url, retryPolicy=POLICY)
+        assert (await api.settled("final", "failed"))["attempts"] == 1
+        await api.create("single", receiver.url)
+        assert (await api.settled("single", "failed"))["attempts"] == 1
+        assert len(inbox.calls) == 2
+
+
+async def test_the_receiver_reschedules_with_a_new_payload_and_a_new_webhook_id(server: ServerProcess) -> None:
+    again = json.dumps({"ok": True, "nextExecuteAt": in_ms(400), "payload": {"round": 2}}).encode()
+    api, inbox = Api(server), Inbox(answers=[(200, again)])
+    async with Receiver(inbox) as receiver:
+        await api.create("again", receiver.url, payload={"round": 1})
+        first, second = await inbox.count(2)
+        assert (first.body["payload"], second.body["payload"]) == ({"round": 1}, {"round": 2})
+        assert (first.body["attempt"], second.body["attempt"]) == (1, 1)
+        assert second.lag_us >= 0
+        assert first.headers["webhook-id"] != second.headers["webhook-id"]
+        await api.settled("again", "completed")
+
+
+async def test_update_and_delete_before_it_rings(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        for name in ("moved", "gone"):
+            await api.create(name, receiver.url, delay="1h", payload={"v": 1})
+        status, moved = await api(
+            "timers/update", namespace="default", timerId="moved", executeAt=in_ms(200), payload={"v": 2}
+        )
+        assert (status, moved["payload"]) == (200, {"v": 2})
+        assert (await api("timers/delete", namespace="default", timerId="gone"))[0] == 204
+        assert (await api.get("gone"))["status"] == "canceled"
+        (call,) = await inbox.count(1)
+        assert (call.body["timerId"], call.body["payload"]) == ("moved", {"v": 2})
+        await api.settled("moved", "completed")
+        for path in ("timers/update", "timers/delete"):
+            extra = {"payload": 1} if path.endswith("update") else {}
+            status, problem = await api(path, namespace="default", timerId="moved", **extra)
+            assert (status, problem["error"]) == (409, "TIMER_NOT_PENDING")
+            status, problem = await api(path, namespace="default", timerId="never", **extra)
+            assert (status, problem["error"]) == (404, "TIMER_NOT_FOUND")
+
+
+async def test_creating_again_replaces(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        await api.create("same", receiver.url, delay="1h", payload=1)
+        await api.create("same", receiver.url, delay="100ms", payload=2)
+        await inbox.count(1)
+        await api.settled("same", "completed")
+        await api.create("same", receiver.url, payload=3)
+        calls = await inbox.count(2)
+        assert [call.body["payload"] for call in calls] == [2, 3]
+
+
+async def test_a_paused_namespace_rings_nothing_until_it_is_resumed(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        assert (await api("namespaces/create", name="quiet"))[0] == 200
+        assert (await api("namespaces/update", name="quiet", paused=True))[0] == 200
+        await api.create("q", receiver.url, namespace="quiet")
+        await api.create("loud", receiver.url)
+        await inbox.count(1)
+        assert (await api.get("q", namespace="quiet"))["status"] == "pending"
+        assert (await api("namespaces/update", name="quiet", paused=False))[0] == 200
+        calls = await inbox.count(2)
+        assert [call.body["timerId"] for call in calls] == ["loud", "q"]
+
+
+async def test_a_namespace_with_a_secret_signs(server: ServerProcess) -> None:
+    secret = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        status, namespace = await api("namespaces/create", name="signed", secret=secret)
+        assert status == 200
+        assert secret not in json.dumps(namespace)
+        await api.create("s", receiver.url, namespace="signed", payload={"a": "b"})
+        (call,) = await inbox.count(1)
+        # The body's members are sent in the order in which they were received, so the text can be made again.
+        body = json.dumps(call.body, separators=(",", ":"), ensure_ascii=False)
+        assert Webhook(secret).verify(body, call.headers) == call.body
+
+
+async def test_history_modes(server: ServerProcess) -> None:
+    api, inbox = Api(server), Inbox(answers=[(200, b""), (400, b"")])
+    async with Receiver(inbox) as receiver:
+        assert (await api("namespaces/create", name="f", history="failures"))[0] == 200
+        await api.create("good", receiver.url, namespace="f")
+        await inbox.count(1)
+        await api.create("bad", receiver.url, namespace="f")
+        await api.settled("bad", "failed", namespace="f")
+        status, listed = await api("timers/list", namespace="f")
+        assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["bad"])
+
+
+async def test_timers_outlive_the_process_and_overdue_ones_ring_at_the_start(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    inbox = Inbox()
+    async with Receiver(inbox) as receiver:
+        await server.start()
+        await Api(server).create("later", receiver.url, executeAt=in_ms(700))
+        assert await server.stop() == 0
+        await server.start()
+        (call,) = await inbox.count(1)
+        assert call.lag_us >= 0
+        await Api(server).settled("later", "completed")
+        assert await server.stop() == 0
+
+
+async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: ServerProcess) -> None:
+    second = ServerProcess(server.data_dir)
+    try:
+        await second.start()
+    except AssertionError:
+        assert second.process is not None
+        assert await second.process.wait() == 1
+        assert str(server.data_dir) in second.log()
+    else:
+        await second.kill()
+        raise AssertionError("it started")
+
+
+async def test_a_server_that_is_told_to_stop_lets_the_callback_end(server: ServerProcess) -> None:
+    import asyncio
+
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        entered.set()
+        await release.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    listener = await asyncio.start_server(slow, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    await Api(server).create("slow", f"http://127.0.0.1:{port}/")
+    await entered.wait()
+    stopping = asyncio.create_task(server.stop())
+    done, _ = await asyncio.wait([stopping], timeout=0.5)
+    assert not done
+    release.set()
+    assert await stopping == 0
+    listener.close()
+    again = ServerProcess(server.data_dir)
+    await again.start()
+    assert (await Api(again).get("slow"))["status"] == "completed"
+    await again.stop()
+    await server.start()

@@ -1,0 +1,93 @@
+"""What black-box tests say to the API, and the calls they wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.http import Client
+from tests.support.server import ServerProcess
+from tocsin.model.instants import parse_instant
+
+
+@dataclass
+class Call:
+    """A webhook call as it arrived; `arrived_at` in microseconds of this machine's clock."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+    arrived_at: int
+
+    @property
+    def lag_us(self) -> int:
+        """How long after its instant it arrived; negative would be early."""
+        return self.arrived_at - parse_instant(self.body["executeAt"])
+
+
+@dataclass
+class Inbox:
+    """Collects calls; `answers` are given in order, then `default` for ever."""
+
+    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    default: tuple[int, bytes] = (200, b"")
+    calls: list[Call] = field(default_factory=list)
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __call__(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        self.calls.append(Call(body, headers, time.time_ns() // 1_000))
+        task = asyncio.get_running_loop().create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return self.answers.pop(0) if self.answers else self.default
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def wait(self, condition: Callable[[list[Call]], bool], timeout_s: float = 20.0) -> list[Call]:
+        """The calls, once the condition holds of them; TimeoutError."""
+        async with asyncio.timeout(timeout_s), self._changed:
+            await self._changed.wait_for(lambda: condition(self.calls))
+        return self.calls
+
+    async def count(self, number: int, timeout_s: float = 20.0) -> list[Call]:
+        """The calls, once there are that many."""
+        return await self.wait(lambda calls: len(calls) >= number, timeout_s)
+
+
+class Api:
+    """The timer API of one server."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self._client = Client(server.address)
+
+    async def __call__(self, path: str, **body: Any) -> tuple[int, Any]:
+        """Status and body of `POST /api/v1/{path}`."""
+        return await self._client.post(f"/api/v1/{path}", body)
+
+    async def create(self, identifier: str, url: str, *, namespace: str = "default", **body: Any) -> Any:
+        """The created timer; due at once unless executeAt or delay is given."""
+        if "executeAt" not in body:
+            body.setdefault("delay", "0s")
+        status, timer = await self("timers/create", namespace=namespace, id=identifier, callbackUrl=url, **body)
+        assert status == 200, timer
+        return timer
+
+    async def get(self, identifier: str, *, namespace: str = "default") -> Any:
+        """The timer."""
+        status, timer = await self("timers/get", namespace=namespace, timerId=identifier)
+        assert status == 200, timer
+        return timer
+
+    async def settled(
+        self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = 20.0
+    ) -> Any:
+        """The timer, once its status is this. The API has no way to be told, so it is asked."""
+        async with asyncio.timeout(timeout_s):
+            while (timer := await self.get(identifier, namespace=namespace))["status"] != status:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return timer

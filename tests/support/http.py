@@ -1,0 +1,92 @@
+"""A small HTTP/1.1 client and receiver for tests under load: asyncio streams, keep-alive, JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+
+class Client:
+    """One keep-alive connection to a server, opened on demand; requests go one after another."""
+
+    def __init__(self, base: Callable[[], tuple[str, int]]) -> None:
+        self._base = base
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def post(self, path: str, body: Any, timeout_s: float = 15.0) -> tuple[int, Any]:
+        """The status and decoded body; OSError, EOFError or TimeoutError when there was no complete answer."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._post(path, json.dumps(body).encode())
+        except BaseException:
+            self.close()
+            raise
+
+    async def _post(self, path: str, body: bytes) -> tuple[int, Any]:
+        if self._writer is None:
+            host, port = self._base()
+            self._reader, self._writer = await asyncio.open_connection(host, port)
+        assert self._reader is not None
+        self._writer.write(
+            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+            % (path.encode(), len(body))
+            + body
+        )
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        status = int(head[9:12])
+        length = 0
+        for line in head.lower().split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name == b"content-length":
+                length = int(value)
+        raw = await self._reader.readexactly(length) if length else b""
+        return status, json.loads(raw) if raw else None
+
+    def close(self) -> None:
+        """Drops the connection."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None
+
+
+class Receiver:
+    """A webhook receiver on a free port. `answer` gets the decoded request body and returns (status, body)."""
+
+    def __init__(self, answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]]) -> None:
+        self._answer = answer
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.url = ""
+
+    async def __aenter__(self) -> Receiver:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/hook"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for writer in list(self._writers):
+            writer.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                headers = {
+                    name.strip().lower(): value.strip()
+                    for name, _, value in (line.partition(":") for line in head.decode().split("\r\n")[1:] if line)
+                }
+                raw = await reader.readexactly(int(headers.get("content-length", "0")))
+                status, body = self._answer(json.loads(raw) if raw else {}, headers)
+                writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()

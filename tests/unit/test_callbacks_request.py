@@ -1,0 +1,181 @@
+"""The bytes of a request: what is in them, and what can't get in."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook
+
+from tocsin import __version__
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.request import METHODS, InvalidRequest, check_headers, compose
+from tocsin.callbacks.target import parse_url
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.ports.callback import Ring
+
+NOW = 1_801_396_800 * US_PER_SECOND
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+LIMITS = CallbackLimits()
+
+
+def a_ring(**changes: Any) -> Ring:
+    return Ring(
+        namespace="orders",
+        timer_id="order 4711",
+        execute_at=NOW,
+        fired_at=NOW + 1_500,
+        attempt=2,
+        payload=msgspec.Raw(b'{"a" : 1.0}'),
+        message_id="0198f1c2",
+        url="http://hooks.example:8080/a?b=c",
+        method="POST",
+        headers=None,
+        timeout_us=1_000_000,
+        secret=None,
+        traceparent=None,
+    )._replace(**changes)
+
+
+def composed(**changes: Any) -> tuple[str, dict[str, str], bytes]:
+    ring = a_ring(**changes)
+    head, _, body = compose(ring, parse_url(ring.url), NOW + 2_000, LIMITS).partition(b"\r\n\r\n")
+    line, *rest = head.decode("ascii").split("\r\n")
+    pairs = [(name, value) for name, _, value in (text.partition(": ") for text in rest)]
+    assert len({name.lower() for name, _ in pairs}) == len(pairs)
+    return line, dict(pairs), body
+
+
+def test_the_ordinary_request() -> None:
+    line, headers, body = composed()
+    assert line == "POST /a?b=c HTTP/1.1"
+    assert headers == {
+        "host": "hooks.example:8080",
+        "user-agent": f"tocsin/{__version__}",
+        "accept-encoding": "identity",
+        "content-type": "application/json",
+        "webhook-id": "0198f1c2",
+        "webhook-timestamp": str(NOW // US_PER_SECOND),
+        "content-length": str(len(body)),
+    }
+    assert json.loads(body) == {
+        "namespace": "orders",
+        "timerId": "order 4711",
+        "executeAt": "2027-01-31T12:00:00Z",
+        "firedAt": "2027-01-31T12:00:00.001500Z",
+        "attempt": 2,
+        "payload": {"a": 1},
+    }
+    assert b'"payload":{"a" : 1.0}}' in body
+
+
+def test_signed_and_traced() -> None:
+    _, headers, body = composed(secret=SECRET, traceparent=TRACE)
+    assert headers["traceparent"] == TRACE
+    moment = datetime.fromtimestamp(NOW // US_PER_SECOND, UTC)
+    assert headers["webhook-signature"] == Webhook(SECRET).sign("0198f1c2", moment, body.decode())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(method: str) -> None:
+    line, headers, body = composed(method=method)
+    assert line.startswith(method + " ")
+    bodiless = method in ("GET", "HEAD")
+    assert (body == b"") == bodiless
+    assert ("content-length" in headers) != bodiless
+    assert ("content-type" in headers) != bodiless
+
+
+def test_own_headers_replace_what_they_may() -> None:
+    theirs = {"Authorization": "Bearer x", "User-Agent": "mine", "Content-Type": "application/x", "Traceparent": "t"}
+    _, headers, _ = composed(headers=theirs, traceparent=TRACE)
+    assert theirs.items() <= headers.items()
+    assert not {"user-agent", "content-type", "traceparent"} & headers.keys()
+
+
+@pytest.mark.parametrize("trace", ["", "x", TRACE + "\r\nx: y", TRACE.upper()])
+def test_what_is_no_traceparent_is_left_out(trace: str) -> None:
+    assert "traceparent" not in composed(traceparent=trace)[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "line", "host"),
+    [
+        ("http://h.example", "POST / HTTP/1.1", "h.example"),
+        ("http://h.example:80", "POST / HTTP/1.1", "h.example"),
+        ("https://h.example:443/", "POST / HTTP/1.1", "h.example"),
+        ("https://h.example:80/", "POST / HTTP/1.1", "h.example:80"),
+        ("http://H.Example?q", "POST /?q HTTP/1.1", "h.example"),
+        ("http://[2606:4700:0::1111]:81/x", "POST /x HTTP/1.1", "[2606:4700::1111]:81"),
+        ("http://bücher.example/ü?ü=%20#f", "POST /%C3%BC?%C3%BC=%20 HTTP/1.1", "xn--bcher-kva.example"),
+    ],
+)
+def test_targets(url: str, line: str, host: str) -> None:
+    found_line, headers, _ = composed(url=url)
+    assert (found_line, headers["host"]) == (line, host)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "TRACE"},
+        {"method": "POST / HTTP/1.1\r\nx: y\r\n\r\n"},
+        {"message_id": "a\r\nx: y"},
+        {"message_id": "é"},
+        {"headers": {"host": "x"}},
+        {"headers": {"x": "a\r\nb: c"}},
+        {"timer_id": "\ud800"},
+        {"execute_at": 2**62},
+    ],
+)
+def test_what_can_t_be_sent_is_final(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        composed(**changes)
+    assert (raised.value.code, raised.value.final) == ("INVALID_REQUEST", True)
+
+
+def test_a_bad_secret_may_be_mended() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        composed(secret="whsec_x")
+    assert (raised.value.code, raised.value.final) == ("INVALID_SECRET", False)
+    assert "whsec_x" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "x") for name in ("Host", "content-length", "Transfer-Encoding", "connection", "expect", "TE")),
+        *((name, "x") for name in ("webhook-id", "Webhook-Signature", "webhook-anything", "accept-encoding")),
+        *((name, "x") for name in ("", "a b", "a:", "a\r\n", "é", "a\n", "\x00", "(a)", "x\u0130")),
+        *(("x", value) for value in ("a\r\nb", "a\n", "\r", "\x00", " a", "a ", "é", "\x7f", "a\u2028b", "\t")),
+    ],
+)
+def test_headers_refused(name: str, value: str) -> None:
+    assert len(check_headers({name: value})) == 1
+
+
+def test_headers_accepted() -> None:
+    assert check_headers({}) == []
+    assert check_headers({"Authorization": "Bearer a.b-c", "x-empty": "", "x": "a\tb  c", "Accept": "*/*"}) == []
+
+
+def test_headers_are_limited() -> None:
+    assert "given twice" in check_headers({"X": "1", "x": "2"})[0]
+    assert "headers; at most" in check_headers({f"x{n}": "" for n in range(33)})[0]
+    assert "bytes; at most" in check_headers({"x": "a" * 8_192})[0]
+
+
+@given(st.dictionaries(st.text(max_size=12), st.text(max_size=12), max_size=4))
+def test_no_header_gets_a_line_of_its_own(headers: dict[str, str]) -> None:
+    if check_headers(headers):
+        with pytest.raises(InvalidRequest):
+            composed(headers=headers)
+    else:
+        _, found, _ = composed(headers=headers)
+        assert headers.items() <= found.items()

@@ -1,0 +1,51 @@
+"""Identity and placement, against the standard library and against the vectors that every SDK reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.model import ids
+
+VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "placement_vectors.json").read_text())["vectors"]
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=80)
+
+
+def test_the_name_space_never_changes() -> None:
+    assert str(ids.TOCSIN_NAMESPACE) == "a518515d-879f-5424-88af-63be957223ec"
+
+
+@given(TEXT, TEXT)
+def test_the_uuid_is_that_of_the_standard_library(namespace: str, timer_id: str) -> None:
+    expected = uuid.uuid5(ids.TOCSIN_NAMESPACE, f"{namespace}\0{timer_id}")
+    assert ids.timer_uuid(namespace, timer_id) == expected.bytes
+    assert ids.uuid_text(expected.bytes) == str(expected)
+
+
+@given(TEXT)
+def test_the_arc_begins_at_the_first_four_bytes_of_sha1(namespace: str) -> None:
+    assert ids.namespace_hash(namespace) == int(hashlib.sha1(namespace.encode()).hexdigest()[:8], 16)
+
+
+@given(TEXT, TEXT, st.integers(1, 300), st.integers(1, 200))
+def test_a_timer_lives_in_one_of_its_namespace_s_shards(namespace: str, timer_id: str, num: int, total: int) -> None:
+    arc = ids.namespace_hash(namespace)
+    shards = ids.shards_of_namespace(arc, num, total)
+    assert ids.shard_of(arc, ids.timer_uuid(namespace, timer_id), num, total) in shards
+    assert len(set(shards)) == len(shards) == min(num, total)
+    assert all(0 <= shard < total for shard in shards)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v['namespace'][:20]}-{v['id'][:20]}-{v['totalShards']}")
+def test_vectors(vector: dict[str, Any]) -> None:
+    identity = ids.timer_uuid(vector["namespace"], vector["id"])
+    arc = ids.namespace_hash(vector["namespace"])
+    assert ids.uuid_text(identity) == vector["uuid"]
+    assert ids.shard_of(arc, identity, vector["numShards"], vector["totalShards"]) == vector["shardId"]

@@ -1,0 +1,81 @@
+"""Back-off: the curve, its bounds, and when it ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy, next_attempt_at
+
+NOW = 1_800_000_000 * US_PER_SECOND
+S = US_PER_SECOND
+
+
+def following(policy: RetryPolicy, made: int, *, first: int = NOW, jitter: float = 0.0, not_before: int | None = None):  # type: ignore[no-untyped-def]
+    return next_attempt_at(
+        policy, attempts_made=made, first_attempt_at=first, now_us=NOW, jitter=jitter, not_before_us=not_before
+    )
+
+
+def test_doubles_up_to_the_maximum() -> None:
+    policy = RetryPolicy(max_interval_us=10 * S)
+    assert [policy.delay_us(n, 0.0) // S for n in range(1, 7)] == [1, 2, 4, 8, 10, 10]
+
+
+def test_jitter_takes_up_to_a_tenth() -> None:
+    assert RetryPolicy().delay_us(1, 0.0) == S
+    assert RetryPolicy().delay_us(1, 0.5) == 950_000
+
+
+def test_constant_and_slow_multipliers_follow_the_formula() -> None:
+    assert RetryPolicy(backoff_multiplier=1.0).delay_us(50, 0.0) == S
+    slow = RetryPolicy(backoff_multiplier=1.01, max_interval_us=10 * S)
+    assert slow.delay_us(100, 0.0) == int(S * 1.01**99)
+    assert slow.delay_us(1_000, 0.0) == 10 * S
+
+
+def test_an_initial_interval_above_the_maximum_is_cut() -> None:
+    assert RetryPolicy(initial_interval_us=100 * S, max_interval_us=10 * S).delay_us(1, 0.0) == 10 * S
+
+
+@given(
+    st.integers(1, 10**9),
+    st.integers(1, 10**12),
+    st.floats(1.0, 1e300),
+    st.integers(1, 10**12),
+    st.floats(0.0, 1.0, exclude_max=True),
+)
+def test_stays_within_bounds(made: int, initial: int, multiplier: float, longest: int, jitter: float) -> None:
+    policy = RetryPolicy(initial_interval_us=initial, backoff_multiplier=multiplier, max_interval_us=longest)
+    delay = policy.delay_us(made, jitter)
+    assert int(min(initial, longest) * 0.9) - 1 <= delay <= longest
+    assert policy.delay_us(made + 1, 0.0) >= policy.delay_us(made, 0.0)
+
+
+def test_without_a_policy_there_is_one_attempt() -> None:
+    assert following(SINGLE_ATTEMPT, 1) is None
+
+
+def test_ends_with_the_last_attempt() -> None:
+    policy = RetryPolicy(max_attempts=3)
+    assert following(policy, 1) == NOW + S
+    assert following(policy, 2) == NOW + 2 * S
+    assert following(policy, 3) is None
+    assert following(policy, 4) is None
+
+
+def test_no_attempt_begins_after_the_duration() -> None:
+    policy = RetryPolicy(max_attempts=100, max_duration_us=10 * S)
+    assert following(policy, 1, first=NOW - 9 * S) == NOW + S
+    assert following(policy, 1, first=NOW - 9 * S - 1) is None
+
+
+@pytest.mark.parametrize(("not_before", "instant"), [(NOW + 5 * S, NOW + 5 * S), (NOW, NOW + S), (NOW - S, NOW + S)])
+def test_retry_after_only_delays(not_before: int, instant: int) -> None:
+    assert following(RetryPolicy(), 1, not_before=not_before) == instant
+
+
+def test_retry_after_beyond_the_duration_ends_it() -> None:
+    assert following(RetryPolicy(max_duration_us=10 * S), 1, not_before=NOW + 11 * S) is None
