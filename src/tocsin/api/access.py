@@ -1,0 +1,59 @@
+"""Who asks, and whether they may."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tocsin.api.errors import Forbidden, Unauthenticated
+from tocsin.model.access import ApiKey, Role, hash_key
+
+_SCHEME = b"bearer "
+
+
+class KeyRing(Protocol):
+    """The API keys in force."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a request without a key is refused."""
+
+    def lookup(self, hash: str) -> ApiKey | None:
+        """The key stored under this SHA-256. Finding a hash in a table tells nothing, in time or otherwise, about the
+        secret behind another."""
+
+
+def authenticate(authorization: bytes | None, keys: KeyRing) -> ApiKey | None:
+    """The key that an Authorization header brings; None stands for anybody, where keys are optional.
+
+    Raises Unauthenticated. A key that is sent must be known even where none is needed.
+    """
+    if authorization is None:
+        if keys.required:
+            raise Unauthenticated("an API key is needed; send it as Authorization: Bearer <key>")
+        return None
+    if authorization[: len(_SCHEME)].lower() != _SCHEME:
+        raise Unauthenticated("the Authorization header has another scheme; send Authorization: Bearer <key>")
+    key = keys.lookup(hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1")))
+    if key is None:
+        raise Unauthenticated("the API key is not known; it may have been deleted")
+    return key
+
+
+def require_role(key: ApiKey | None, role: Role) -> None:
+    """Raises Forbidden unless the key has the role somewhere."""
+    if key is not None and not key.role.includes(role):
+        raise Forbidden(f"this needs a key of role {role.value}; this key's role is {key.role.value}")
+
+
+def require_service(key: ApiKey | None, role: Role) -> None:
+    """Raises Forbidden unless the key has the role on the whole service."""
+    require_role(key, role)
+    if key is not None and not key.allows(role, None):
+        raise Forbidden("this needs a key that is not limited to namespaces or tenants")
+
+
+def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:
+    """Raises Forbidden unless the key has the role on the namespace."""
+    if key is not None and not key.allows(role, namespace):
+        require_role(key, role)
+        raise Forbidden(f"this key may not touch the namespace {namespace!r}")

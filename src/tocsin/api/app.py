@@ -1,0 +1,263 @@
+"""The ASGI application.
+
+Our exact paths go from one dictionary lookup straight to their handler; everything else goes to the mounted
+application, if there is one. There is no stack of middleware: a create costs a few microseconds besides the server's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin.api.access import KeyRing, authenticate, require_role, require_service
+from tocsin.api.call import ApiLimits, Call, Handler, Page
+from tocsin.api.convert import Intake
+from tocsin.api.errors import (
+    PROBLEM_MEDIA_TYPE,
+    HeadersTooLarge,
+    MethodNotAllowed,
+    RouteNotFound,
+    kind_of,
+    problem,
+    problem_headers,
+)
+from tocsin.api.mounted import Mounted
+from tocsin.api.namespaces import NamespaceHandlers
+from tocsin.api.openapi import describe
+from tocsin.api.operations import OPERATIONS, Operation, Reach
+from tocsin.api.operators import OperatorHandlers
+from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+from tocsin.api.timers import TimerHandlers
+from tocsin.model.validation import InputRules
+from tocsin.ports.clock import Clock
+from tocsin.service import TimerService
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+Hook = Callable[[], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+_CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+
+
+@dataclass(slots=True)
+class _Route:
+    """An operation, ready to be served."""
+
+    operation: Operation
+    handler: Handler
+    status: int
+    content_type: bytes
+    has_body: bool
+    body_bytes_max: int
+    is_open: bool
+    is_head: bool
+
+
+class Api:
+    """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
+
+    `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
+    an exception in `startup` keeps the server from starting.
+    """
+
+    def __init__(
+        self,
+        service: TimerService,
+        *,
+        rules: InputRules,
+        clock: Clock,
+        keys: KeyRing,
+        metrics: Callable[[], tuple[bytes, str]],
+        metrics_open: bool,
+        limits: ApiLimits | None = None,
+        extra: Asgi | None = None,
+        startup: Hook | None = None,
+        shutdown: Hook | None = None,
+    ) -> None:
+        self._limits = limits = limits or ApiLimits()
+        self._clock = clock
+        self._keys = keys
+        self._mounted = None if extra is None else Mounted(extra, self._send_problem)
+        self._extra = extra
+        self._startup = startup
+        self._shutdown = shutdown
+        self._id_prefix = os.urandom(8).hex()
+        self._ids = itertools.count(1)
+        intake = Intake(rules)
+        openapi = describe(rules.limits, limits, metrics_open=metrics_open, keys_required=keys.required)
+        handlers = {
+            **TimerHandlers(service, intake, limits).by_name(),
+            **NamespaceHandlers(service, intake).by_name(),
+            **OperatorHandlers(service, metrics, openapi).by_name(),
+        }
+        self._routes, self._allowed = _routes(handlers, limits, metrics_open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._not_http(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        sent_id = headers.get(b"x-correlation-id")
+        if sent_id is not None and _CORRELATION_ID.match(sent_id):
+            correlation_id = sent_id.decode()
+        else:
+            correlation_id = f"{self._id_prefix}-{next(self._ids):x}"
+        route = self._routes.get((scope["method"], scope["path"]))
+        if route is None:
+            await self._elsewhere(scope, receive, send, correlation_id)
+            return
+        try:
+            body = await self._answer(route, scope, headers, receive, correlation_id)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer, unknown ones are logged
+            await self._send_problem(error, scope, send, correlation_id)
+            return
+        await _send_answer(route, body, correlation_id, send)
+
+    async def _answer(
+        self, route: _Route, scope: Scope, headers: dict[bytes, bytes], receive: Receive, correlation_id: str
+    ) -> bytes | Page:
+        """The request's way through the gate to its handler."""
+        limits = self._limits
+        if len(scope["headers"]) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
+            raise HeadersTooLarge(
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
+            )
+        key = None
+        if not route.is_open:
+            key = authenticate(headers.get(b"authorization"), self._keys)
+            if key is not None:
+                _check_reach(route.operation, key)
+        body = b""
+        if route.has_body:
+            body = await self._body(route, headers, receive)
+        return await route.handler(Call(body, headers, key, self._clock.now_us(), correlation_id))
+
+    async def _body(self, route: _Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        optional = route.operation.body_optional
+        if not optional:
+            check_content_type(headers)
+        announced = headers.get(b"content-length")
+        body = await read_body(receive, announced, route.body_bytes_max, self._limits.request_read_timeout_s)
+        if optional and body:
+            check_content_type(headers)
+        check_utf8(body)
+        return body
+
+    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
+        """A path that isn't ours, or a method that isn't the path's."""
+        path = scope["path"]
+        allowed = self._allowed.get(path)
+        if allowed is not None:
+            await self._send_problem(MethodNotAllowed(scope["method"], allowed), scope, send, correlation_id)
+        elif self._mounted is not None:
+            await self._mounted(scope, receive, send, correlation_id)
+        else:
+            error = RouteNotFound(f"nothing answers under {path}; see /docs")
+            await self._send_problem(error, scope, send, correlation_id)
+
+    async def _send_problem(self, error: BaseException, scope: Scope, send: Send, correlation_id: str) -> None:
+        kind = kind_of(error)
+        if kind.hidden:
+            _log.error(
+                "request failed: %s %s (correlation id %s)",
+                scope["method"],
+                scope["path"],
+                correlation_id,
+                exc_info=error,
+                extra={"correlation_id": correlation_id},
+            )
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        body = problem(
+            error,
+            instance=raw_path.decode("ascii", "replace"),
+            correlation_id=correlation_id,
+            now_us=self._clock.now_us(),
+        )
+        headers = [
+            (b"content-type", PROBLEM_MEDIA_TYPE),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-correlation-id", correlation_id.encode()),
+            *problem_headers(error),
+        ]
+        await send({"type": "http.response.start", "status": kind.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif self._extra is not None:
+            await self._extra(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        for phase, hook in (("startup", self._startup), ("shutdown", self._shutdown)):
+            message = await receive()
+            if message["type"] != f"lifespan.{phase}":
+                raise RuntimeError(f"the server sent {message['type']} where lifespan.{phase} was due")
+            try:
+                if hook is not None:
+                    await hook()
+            except Exception as error:  # noqa: BLE001 -- the server is told, and ends
+                _log.error("%s failed", phase, exc_info=error)
+                await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
+                return
+            await send({"type": f"lifespan.{phase}.complete"})
+
+
+async def _send_answer(route: _Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
+    headers: list[tuple[bytes, bytes]]
+    if isinstance(body, Page):
+        headers = [(b"content-type", body.content_type.encode()), *body.headers]
+        body = body.body
+    else:
+        headers = [(b"content-type", route.content_type)] if route.content_type else []
+    if route.content_type:
+        headers.append((b"content-length", b"%d" % len(body)))
+    headers.append((b"x-correlation-id", correlation_id.encode()))
+    await send({"type": "http.response.start", "status": route.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if route.is_head else body})
+
+
+def _check_reach(operation: Operation, key: Any) -> None:
+    if operation.role is None:
+        return
+    if operation.reach is Reach.SERVICE:
+        require_service(key, operation.role)
+    else:
+        require_role(key, operation.role)
+
+
+def _routes(
+    handlers: dict[str, Handler], limits: ApiLimits, metrics_open: bool
+) -> tuple[dict[tuple[str, str], _Route], dict[str, str]]:
+    """By method and path; and the methods of each path, as the Allow header lists them."""
+    routes: dict[tuple[str, str], _Route] = {}
+    allowed: dict[str, str] = {}
+    for operation in OPERATIONS:
+        is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
+        methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
+        for path in operation.paths:
+            allowed[path] = ", ".join(methods)
+            for method in methods:
+                routes[method, path] = _Route(
+                    operation=operation,
+                    handler=handlers[operation.name],
+                    status=operation.status,
+                    content_type=(operation.media_type or "").encode(),
+                    has_body=operation.request is not None,
+                    body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
+                    is_open=is_open,
+                    is_head=method == "HEAD",
+                )
+    return routes, allowed

@@ -1,0 +1,60 @@
+"""What a handler gets and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from tocsin.api.access import require_namespace
+from tocsin.model.access import ApiKey, Role
+
+
+@dataclass(frozen=True, slots=True)
+class ApiLimits:
+    """Limits on requests as such; `tocsin.model.validation.InputLimits` limits what they say."""
+
+    #: Size of a body.
+    request_bytes_max: int = 256 * 1024
+    #: Size of a batch's body, and how many timers it may have.
+    batch_request_bytes_max: int = 32 * 1024 * 1024
+    batch_items_max: int = 1_000
+    #: Timers of a batch that are read or written before other requests get their turn.
+    batch_items_per_turn: int = 100
+    #: Seconds that a body may take to arrive.
+    request_read_timeout_s: float = 30.0
+    #: Number of a request's headers, and bytes of all their values.
+    headers_max: int = 100
+    header_bytes_max: int = 32 * 1024
+
+
+class Call:
+    """One request that has passed the gate: its body read, its key known (None: anybody, where keys are optional)."""
+
+    __slots__ = ("body", "correlation_id", "headers", "key", "now_us")
+
+    def __init__(
+        self, body: bytes, headers: Mapping[bytes, bytes], key: ApiKey | None, now_us: int, correlation_id: str
+    ) -> None:
+        self.body = body
+        self.headers = headers
+        self.key = key
+        self.now_us = now_us
+        self.correlation_id = correlation_id
+
+    def permit(self, role: Role, namespace: str) -> None:
+        """Raises Forbidden unless the caller has the role on the namespace."""
+        if self.key is not None:
+            require_namespace(self.key, role, namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer that isn't the operation's usual media type, or has headers of its own."""
+
+    body: bytes
+    content_type: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+#: Answers with the encoded body.
+Handler = Callable[[Call], Awaitable[bytes | Page]]

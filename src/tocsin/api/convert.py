@@ -1,0 +1,352 @@
+"""Between the wire and the model: texts become instants and durations, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from tocsin.api import wire
+from tocsin.api.instants import format_instant, parse_instant
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.ids import timer_uuid, uuid_text
+from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
+from tocsin.model.namespace import Namespace
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
+from tocsin.model.validation import InputRules
+from tocsin.service import ClusterView, ListRequest, ShardView, TimerView
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+#: W3C Trace Context, section 3.2: version ff and ids of zeros are invalid.
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
+
+_DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
+_DEFAULT_POLICY = RetryPolicy()
+_NO_CHANGES = Changes()
+#: Timers on a page that was asked for without a limit.
+LIST_ROWS_DEFAULT = 100
+#: 9999-12-31T23:59:59Z: what stands for "no end" in a text that has years of four digits.
+_INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
+
+
+def traceparent_of(header: bytes | None) -> str | None:
+    """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
+    return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class Intake:
+    """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
+
+    def __init__(self, rules: InputRules) -> None:
+        self._rules = rules
+
+    def timer(self, sent: wire.CreateTimer, now_us: int, traceparent: str | None) -> Timer:
+        """The timer to create; a delay counts from `now_us`."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if reason := rules.timer_id(sent.id):
+            errors.append(FieldError("id", reason))
+        execute_at = self._execute_at(sent, now_us, errors)
+        call = self._call(sent, execute_at, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return Timer(
+            sent.namespace,
+            sent.id,
+            execute_at,
+            sent.callback_url,
+            now_us,
+            now_us,
+            _or(call.payload, NULL_PAYLOAD),
+            _or(call.method, "POST"),
+            _or(call.headers, None),
+            _or(call.retry, None),
+            _or(call.timeout_us, _DEFAULT_TIMEOUT_US),
+            _or(call.tags, ()),
+            traceparent,
+        )
+
+    def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
+        """What to change."""
+        errors = self._name_errors(sent)
+        execute_at: int | UnsetType = UNSET
+        if sent.execute_at is not UNSET:
+            execute_at = self._instant("executeAt", sent.execute_at, errors)
+            if not errors and (reason := self._rules.instant(execute_at, now_us)):
+                errors.append(FieldError("executeAt", reason))
+        changes = self._call(sent, execute_at, errors)
+        if not errors and changes == _NO_CHANGES:
+            errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
+        if errors:
+            raise InvalidInput(*errors)
+        return changes
+
+    def name(self, sent: wire.TimerName) -> tuple[str, str]:
+        """Namespace and id."""
+        errors = self._name_errors(sent)
+        if errors:
+            raise InvalidInput(*errors)
+        return sent.namespace, sent.timer_id
+
+    def list_request(self, sent: wire.ListTimers) -> ListRequest:
+        """What to list."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if sent.tags is not UNSET:
+            errors += rules.tags(sent.tags, "tags")
+        if sent.id_prefix is not UNSET and sent.id_prefix and (reason := rules.timer_id(sent.id_prefix)):
+            errors.append(FieldError("idPrefix", reason))
+        if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
+            errors.append(FieldError("limit", reason))
+        if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
+            errors.append(FieldError("cursor", reason))
+        after = None if sent.execute_after is UNSET else self._instant("executeAfter", sent.execute_after, errors)
+        before = None if sent.execute_before is UNSET else self._instant("executeBefore", sent.execute_before, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, Status) else sent.status
+        return ListRequest(
+            namespace=sent.namespace,
+            statuses=frozenset(wanted),
+            tags=tuple(_or(sent.tags, [])),
+            id_prefix=_or(sent.id_prefix, ""),
+            execute_after=after,
+            execute_before=before,
+            limit=_or(sent.limit, LIST_ROWS_DEFAULT),
+            cursor=_or(sent.cursor, None),
+        )
+
+    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> int | None:
+        """Checks the settings; returns the retention in microseconds, if one is given."""
+        rules = self._rules
+        errors: list[FieldError] = []
+        if reason := rules.namespace(sent.name):
+            errors.append(FieldError("name", reason))
+        num_shards = sent.num_shards if isinstance(sent, wire.CreateNamespace) else UNSET
+        if num_shards is not UNSET and (reason := rules.num_shards(num_shards)):
+            errors.append(FieldError("numShards", reason))
+        if isinstance(sent.secret, str) and (reason := rules.secret(sent.secret)):
+            errors.append(FieldError("secret", reason))
+        retention_us = None
+        if sent.retention is not UNSET:
+            retention_us = self._duration("retention", sent.retention, errors)
+            if reason := rules.retention(retention_us):
+                errors.append(FieldError("retention", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return retention_us
+
+    def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
+        errors = []
+        if reason := self._rules.namespace(sent.namespace):
+            errors.append(FieldError("namespace", reason))
+        if reason := self._rules.timer_id(sent.timer_id):
+            errors.append(FieldError("timerId", reason))
+        return errors
+
+    def _execute_at(self, sent: wire.CreateTimer, now_us: int, errors: list[FieldError]) -> int:
+        rules, found = self._rules, len(errors)
+        if sent.execute_at is not UNSET:
+            if sent.delay is not UNSET:
+                errors.append(FieldError("delay", "stands beside executeAt; give one of the two"))
+            instant_us = self._instant("executeAt", sent.execute_at, errors)
+            if len(errors) == found and (reason := rules.instant(instant_us, now_us)):
+                errors.append(FieldError("executeAt", reason))
+            return instant_us
+        if sent.delay is UNSET:
+            errors.append(FieldError("executeAt", "is missing; give executeAt or delay"))
+            return 0
+        delay_us = self._duration("delay", sent.delay, errors)
+        if reason := rules.delay(delay_us):
+            errors.append(FieldError("delay", reason))
+        return now_us + delay_us
+
+    def _call(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, execute_at: int | UnsetType, errors: list[FieldError]
+    ) -> Changes:
+        """The fields that creating and updating share."""
+        rules = self._rules
+        retry: RetryPolicy | UnsetType | None = UNSET
+        timeout_us: int | UnsetType = UNSET
+        payload = sent.payload
+        if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
+            errors.append(FieldError("callbackUrl", reason))
+        if payload is not UNSET:
+            # A copy: otherwise the few bytes of a payload keep the whole body in memory.
+            payload = payload.copy()
+            if reason := rules.payload(bytes(payload)):
+                errors.append(FieldError("payload", reason))
+        if sent.method is not UNSET and (reason := rules.method(sent.method)):
+            errors.append(FieldError("method", reason))
+        if sent.headers:
+            errors += rules.headers(sent.headers, "headers")
+        if sent.retry_policy is not UNSET:
+            retry = None if sent.retry_policy is None else self._retry(sent.retry_policy, errors)
+        if sent.callback_timeout_seconds is not UNSET:
+            wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
+            if reason := rules.callback_timeout(wanted_us):
+                errors.append(FieldError("callbackTimeoutSeconds", reason))
+            else:
+                timeout_us = round(wanted_us)
+        tags: tuple[str, ...] | UnsetType = UNSET
+        if sent.tags is not UNSET:
+            tags = tuple(sent.tags)
+            errors += rules.tags(sent.tags, "tags")
+        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
+
+    def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:
+        at, default = "retryPolicy.", _DEFAULT_POLICY
+        total = longest = None
+        initial = default.initial_interval_us
+        if sent.initial_interval is not UNSET:
+            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors, initial)
+        if isinstance(sent.max_attempts_duration, str):
+            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors, initial)
+        if sent.max_interval is not UNSET:
+            longest = self._duration(
+                f"{at}maxInterval", sent.max_interval, errors, max(default.max_interval_us, initial)
+            )
+        policy = RetryPolicy(
+            _or(sent.max_attempts, default.max_attempts),
+            total,
+            initial,
+            _or(sent.backoff_multiplier, default.backoff_multiplier),
+            max(default.max_interval_us, initial) if longest is None else longest,
+        )
+        errors += self._rules.retry(policy, "retryPolicy")
+        return policy
+
+    def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
+        try:
+            return parse_instant(text)
+        except ValueError as error:
+            errors.append(FieldError(path, str(error)))
+            return 0
+
+    def _duration(self, path: str, text: str, errors: list[FieldError], otherwise: int = 0) -> int:
+        """`otherwise` stands in for what can't be read, so that the checks that follow have something to go on."""
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            errors.append(FieldError(path, str(error)))
+            return otherwise
+
+
+def timer_answer(view: TimerView) -> wire.Timer:
+    """The timer as clients see it."""
+    timer = view.timer
+    execute_at = format_instant(timer.execute_at)
+    created_at = format_instant(timer.created_at)
+    next_at = view.next_attempt_at
+    return wire.Timer(
+        timer.namespace,
+        timer.id,
+        uuid_text(timer_uuid(timer.namespace, timer.id)),
+        view.shard_id,
+        timer.status,
+        execute_at,
+        timer.url,
+        timer.method,
+        timer.headers or {},
+        timer.payload,
+        _seconds(timer.timeout_us),
+        list(timer.tags),
+        timer.attempts,
+        [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
+        created_at,
+        created_at if timer.updated_at == timer.created_at else format_instant(timer.updated_at),
+        UNSET if timer.retry is None else _retry_answer(timer.retry),
+        UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
+        UNSET if timer.executed_at is None else format_instant(timer.executed_at),
+        UNSET if timer.last_error is None else timer.last_error,
+    )
+
+
+def _attempt_answer(attempt: Attempt) -> wire.Attempt:
+    return wire.Attempt(
+        at=format_instant(attempt.at),
+        duration_ms=attempt.duration_us / 1_000,
+        status=attempt.status or None,
+        error=attempt.error,
+    )
+
+
+def _retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
+    total = policy.max_duration_us
+    return wire.RetryPolicyAnswer(
+        max_attempts=policy.max_attempts,
+        initial_interval=format_duration(policy.initial_interval_us),
+        backoff_multiplier=policy.backoff_multiplier,
+        max_interval=format_duration(policy.max_interval_us),
+        max_attempts_duration=UNSET if total is None else format_duration(total),
+    )
+
+
+def namespace_answer(namespace: Namespace) -> wire.Namespace:
+    """The namespace as clients see it: without its secret."""
+    return wire.Namespace(
+        name=namespace.name,
+        num_shards=namespace.num_shards,
+        history=namespace.history,
+        retention=format_duration(namespace.retention_us),
+        paused=namespace.paused,
+        signed=namespace.secret is not None,
+        created_at=format_instant(namespace.created_at),
+        updated_at=format_instant(namespace.updated_at),
+    )
+
+
+def cluster_answer(view: ClusterView) -> wire.Cluster:
+    """The cluster as clients see it."""
+    return wire.Cluster(
+        total_shards=view.total_shards,
+        dispatching=view.dispatching,
+        nodes=[
+            wire.Node(node.node, node.incarnation, node.address, node.alive, node.self, node.shards)
+            for node in view.nodes
+        ],
+        shards=[_shard_answer(shard) for shard in view.shards],
+        dispatch_paused_reason=UNSET if view.dispatch_paused_reason is None else view.dispatch_paused_reason,
+    )
+
+
+def _shard_answer(shard: ShardView) -> wire.Shard:
+    complete_to = shard.complete_to
+    return wire.Shard(
+        shard_id=shard.shard_id,
+        version=shard.version,
+        owner=shard.owner,
+        owned_here=shard.owned_here,
+        window_timers=UNSET if shard.window_timers is None else shard.window_timers,
+        in_flight=UNSET if shard.in_flight is None else shard.in_flight,
+        complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
+        lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
+    )
+
+
+def _bounded_instant(instant_us: int) -> str:
+    """A horizon may be the smallest or greatest key, which no calendar has."""
+    return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
+
+
+def _seconds(duration_us: int) -> float:
+    """Whole seconds without a fraction, as people write them."""
+    whole, rest = divmod(duration_us, US_PER_SECOND)
+    return duration_us / US_PER_SECOND if rest else whole
+
+
+def _or(value: T | UnsetType, default: D) -> T | D:
+    return default if value is UNSET else value
+
+
+def moved(error: InvalidInput, at: str) -> InvalidInput:
+    """The same error of something that stands at the path `at` of a greater whole."""
+    return InvalidInput(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))

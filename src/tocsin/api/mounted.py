@@ -1,0 +1,57 @@
+"""The mounted application's failures, in our form: its bare texts and exceptions become problem answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from tocsin.api.errors import of_foreign_answer
+from tocsin.api.reading import Receive
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+SendProblem = Callable[[BaseException, Scope, Send, str], Awaitable[None]]
+
+
+class Mounted:
+    """An application whose plain-text errors are replaced. Everything else passes, with our correlation id."""
+
+    def __init__(self, app: Asgi, send_problem: SendProblem) -> None:
+        self._app = app
+        self._send_problem = send_problem
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
+        """Serves one request."""
+        replaced: BaseException | None = None
+        started = False
+
+        async def watch(message: MutableMapping[str, Any]) -> None:
+            nonlocal replaced, started
+            if message["type"] == "http.response.start":
+                replaced = _failure(message, scope)
+                if replaced is None:
+                    started = True
+                    own = (b"x-correlation-id", correlation_id.encode())
+                    message = {**message, "headers": [*message.get("headers", ()), own]}
+            if replaced is None:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception as error:
+            if started:
+                raise
+            replaced = error
+        if replaced is not None:
+            await self._send_problem(replaced, scope, send, correlation_id)
+
+
+def _failure(message: MutableMapping[str, Any], scope: Scope) -> BaseException | None:
+    headers = dict(message.get("headers", ()))
+    if message["status"] < 400 or not headers.get(b"content-type", b"").startswith(b"text/plain"):
+        return None
+    allow = headers.get(b"allow")
+    return of_foreign_answer(
+        message["status"], scope["method"], scope["path"], None if allow is None else allow.decode("latin-1")
+    )

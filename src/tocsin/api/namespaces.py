@@ -1,0 +1,67 @@
+"""Handlers of the namespace operations."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.api import wire
+from tocsin.api.call import Call, Handler
+from tocsin.api.convert import Intake, namespace_answer
+from tocsin.api.reading import JsonReader
+from tocsin.model.access import Role
+from tocsin.service import TimerService
+
+
+class NamespaceHandlers:
+    """Create, list, update."""
+
+    def __init__(self, service: TimerService, intake: Intake) -> None:
+        self._service = service
+        self._intake = intake
+        self._encode = msgspec.json.Encoder().encode
+        self._create = JsonReader(wire.CreateNamespace)
+        self._list = JsonReader(wire.ListNamespaces)
+        self._update = JsonReader(wire.UpdateNamespace)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {"createNamespace": self.create, "listNamespaces": self.list, "updateNamespace": self.update}
+
+    async def create(self, call: Call) -> bytes:
+        """A new namespace."""
+        sent = self._create.read(call.body)
+        retention_us = self._intake.namespace_settings(sent)
+        namespace = await self._service.create_namespace(
+            sent.name,
+            num_shards=None if sent.num_shards is UNSET else sent.num_shards,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+        )
+        return self._encode(namespace_answer(namespace))
+
+    async def list(self, call: Call) -> bytes:
+        """Those that the key may read."""
+        if call.body:
+            self._list.read(call.body)
+        visible = [
+            namespace_answer(namespace)
+            for namespace in await self._service.namespaces()
+            if call.key is None or call.key.allows(Role.READ, namespace.name)
+        ]
+        return self._encode(wire.Namespaces(visible))
+
+    async def update(self, call: Call) -> bytes:
+        """Changes settings."""
+        sent = self._update.read(call.body)
+        retention_us = self._intake.namespace_settings(sent)
+        namespace = await self._service.update_namespace(
+            sent.name,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+            remove_secret=sent.secret is None,
+            paused=None if sent.paused is UNSET else sent.paused,
+        )
+        return self._encode(namespace_answer(namespace))

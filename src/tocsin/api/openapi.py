@@ -1,0 +1,221 @@
+"""The OpenAPI 3.1 description, made from the table of operations, the wire structs and the limits in force."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from tocsin.api import wire
+from tocsin.api.call import ApiLimits
+from tocsin.api.operations import OPERATIONS, Operation, Reach
+from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.validation import METHODS, InputLimits
+
+Json = dict[str, Any]
+
+_INSTANT = {
+    "format": "date-time",
+    "pattern": r"^[0-9]{4}(-[0-9]{2}){2}[Tt][0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,12})?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
+}
+_DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
+_NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+_NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
+_SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
+
+#: Fields of the answers that hold an instant.
+_INSTANTS = ("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo")
+
+#: Errors that a call can meet besides its own.
+_ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
+_WITH_KEY = {401: ("UNAUTHENTICATED",), 403: ("FORBIDDEN",)}
+_WITH_BODY: dict[int, tuple[str, ...]] = {
+    400: ("INVALID_INPUT", "MALFORMED_BODY"),
+    408: ("REQUEST_TIMEOUT",),
+    413: ("BODY_TOO_LARGE",),
+    415: ("UNSUPPORTED_MEDIA_TYPE",),
+}
+
+_HEADERS: Json = {
+    "x-correlation-id": {
+        "description": "Names the request in the logs: the one that was sent, or a new one.",
+        "schema": {"type": "string"},
+    }
+}
+_RETRY_AFTER: Json = {
+    "retry-after": {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 1}}
+}
+
+
+def describe(limits: InputLimits, api_limits: ApiLimits, *, metrics_open: bool, keys_required: bool) -> bytes:
+    """The document as JSON."""
+    operations = [operation for operation in OPERATIONS if operation.documented]
+    structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
+    _, schemas = msgspec.json.schema_components([*structs, wire.Problem], ref_template="#/components/schemas/{name}")
+    _constrain(schemas, limits, api_limits)
+    paths: Json = {}
+    for operation in operations:
+        is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
+        described = _operation(operation, is_open, keys_required)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
+    document = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tocsin",
+            "version": version("tocsin"),
+            "summary": "A durable timer service.",
+            "description": "Timers that call an HTTP webhook at their instant: at least once, never early, durable. "
+            "Instants are RFC 3339 with a time zone, durations are texts such as 30s or 24h. Unknown fields are "
+            "refused.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "A key made by `tocsin keys create`."}
+            },
+        },
+    }
+    return msgspec.json.encode(document)
+
+
+def _operation(operation: Operation, is_open: bool, keys_required: bool) -> Json:
+    described: Json = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "description": operation.description,
+        "tags": [operation.tag],
+        "security": [] if is_open else [{"bearer": []}] if keys_required else [{"bearer": []}, {}],
+    }
+    if operation.role is not None and not is_open:
+        described["description"] += f" Needs a key of role {operation.role.value}{_where(operation.reach)}."
+    if operation.request is not None:
+        content: Json = {"schema": _ref(operation.request)}
+        if operation.example:
+            content["example"] = operation.example
+        described["requestBody"] = {
+            "required": not operation.body_optional,
+            "content": {"application/json": content},
+        }
+    described["responses"] = _responses(operation, is_open)
+    return described
+
+
+def _where(reach: Reach) -> str:
+    return " that is not limited to namespaces or tenants" if reach is Reach.SERVICE else ""
+
+
+def _responses(operation: Operation, is_open: bool) -> Json:
+    success: Json = {"description": "Done.", "headers": _HEADERS}
+    if operation.media_type is not None:
+        schema = {"type": "string"} if operation.answer is None else _ref(operation.answer)
+        success["content"] = {operation.media_type: {"schema": schema}}
+    responses = {str(operation.status): success}
+    errors: dict[int, tuple[str, ...]] = dict(_ALWAYS)
+    errors.update({} if is_open else _WITH_KEY)
+    errors.update(_WITH_BODY if operation.request is not None else {})
+    errors.update(operation.errors)
+    for status, codes in sorted(errors.items()):
+        headers = {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS
+        responses[str(status)] = {
+            "description": " or ".join(f"`{code}`" for code in codes),
+            "headers": headers,
+            "content": {"application/problem+json": {"schema": _ref(wire.Problem)}},
+        }
+    return responses
+
+
+def _ref(struct: type[msgspec.Struct]) -> Json:
+    return {"$ref": f"#/components/schemas/{struct.__name__}"}
+
+
+def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits) -> None:
+    """Writes what `tocsin.model.validation` checks into the schemas."""
+    for schema in schemas.values():
+        for name, field in schema.get("properties", {}).items():
+            if name in _INSTANTS:
+                _target(field)["format"] = "date-time"
+    for struct, fields in _constraints(limits, api_limits).items():
+        for name, constraint in fields.items():
+            _target(schemas[struct]["properties"][name]).update(constraint)
+    schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
+    schemas["UpdateTimer"]["minProperties"] = 3
+    # A bad item doesn't make the batch bad: it gets an error in its place.
+    schemas["BatchCreateTimers"]["properties"]["timers"]["items"] = {
+        "anyOf": [_ref(wire.CreateTimer), {"description": "Anything else is answered by an error in its place."}]
+    }
+
+
+def _target(field: Json) -> Json:
+    """Where constraints belong: in the part of a nullable field that isn't null."""
+    for part in field.get("anyOf", ()):
+        if part.get("type") not in (None, "null"):
+            return part  # type: ignore[no-any-return]
+    return field
+
+
+def _constraints(limits: InputLimits, api_limits: ApiLimits) -> dict[str, dict[str, Json]]:
+    timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
+    tags: Json = {
+        "maxItems": limits.tags_max,
+        "uniqueItems": True,
+        "items": {"type": "string", "minLength": 1, "maxLength": limits.tag_chars_max, "pattern": _NO_CONTROL},
+    }
+    call: dict[str, Json] = {
+        "callbackUrl": {"format": "uri", "maxLength": limits.url_chars_max, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://"},
+        "executeAt": _INSTANT,
+        "payload": {"description": f"Any JSON, passed on as sent; at most {limits.payload_bytes_max} bytes."},
+        "method": {"enum": list(METHODS)},
+        "headers": {
+            "maxProperties": limits.headers_max,
+            "propertyNames": {
+                "maxLength": limits.header_name_chars_max,
+                "pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+            },
+            "additionalProperties": {
+                "type": "string",
+                "maxLength": limits.header_value_chars_max,
+                "pattern": r"^[\t\u0020-\u007e]*$",
+            },
+        },
+        "callbackTimeoutSeconds": {
+            "minimum": limits.callback_timeout_min_us / US_PER_SECOND,
+            "maximum": limits.callback_timeout_max_us / US_PER_SECOND,
+            "default": 10,
+        },
+        "tags": tags,
+    }
+    retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
+    return {
+        "CreateTimer": {"namespace": _NAME, "id": timer_id, "delay": _DURATION, **call},
+        "TimerName": {"namespace": _NAME, "timerId": timer_id},
+        "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
+        "RetryPolicy": {
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 5},
+            "maxAttemptsDuration": _DURATION,
+            "initialInterval": {**_DURATION, "default": "1s"},
+            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
+            "maxInterval": _DURATION,
+        },
+        "ListTimers": {
+            "namespace": _NAME,
+            "tags": tags,
+            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL},
+            "executeAfter": _INSTANT,
+            "executeBefore": _INSTANT,
+            "limit": {"minimum": 1, "maximum": limits.list_rows_max, "default": 100},
+            "cursor": {"minLength": 1, "maxLength": limits.cursor_chars_max, "pattern": _NO_CONTROL},
+        },
+        "BatchCreateTimers": {"timers": {"maxItems": api_limits.batch_items_max}},
+        "CreateNamespace": {
+            "name": _NAME,
+            "numShards": {"minimum": 1, "maximum": limits.num_shards_max},
+            "retention": retention,
+            "secret": _SECRET,
+        },
+        "UpdateNamespace": {"name": _NAME, "retention": retention, "secret": _SECRET},
+    }

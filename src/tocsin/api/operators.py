@@ -1,0 +1,88 @@
+"""Handlers for those who run the service: cluster, health, metrics, documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+
+import msgspec
+
+from tocsin.api import wire
+from tocsin.api.call import Call, Handler, Page
+from tocsin.api.convert import cluster_answer
+from tocsin.api.errors import NotReady
+from tocsin.service import TimerService
+
+#: The page may run its own script and style and ask its own server, and nothing else.
+_PAGE_HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+        b"form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-cache"),
+)
+
+
+class OperatorHandlers:
+    """`metrics` answers with a body and its content type; `openapi` is the description, encoded."""
+
+    def __init__(self, service: TimerService, metrics: Callable[[], tuple[bytes, str]], openapi: bytes) -> None:
+        self._service = service
+        self._metrics = metrics
+        self._encode = msgspec.json.Encoder().encode
+        self._openapi = Page(openapi, "application/json", _PAGE_HEADERS)
+        folder = files("tocsin.api") / "page"
+        self._page = Page((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
+        self._script = Page((folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS)
+        self._style = Page((folder / "docs.css").read_bytes(), "text/css; charset=utf-8", _PAGE_HEADERS)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {
+            "getCluster": self.cluster,
+            "health": self.health,
+            "readiness": self.readiness,
+            "metrics": self.metrics,
+            "openapi": self.openapi,
+            "docs": self.docs,
+            "docsScript": self.docs_script,
+            "docsStyle": self.docs_style,
+        }
+
+    async def cluster(self, call: Call) -> bytes:
+        """Nodes and shards."""
+        return self._encode(cluster_answer(await self._service.cluster()))
+
+    async def health(self, call: Call) -> bytes:
+        """The process is alive: it answered."""
+        return self._encode(wire.Health("ok"))
+
+    async def readiness(self, call: Call) -> bytes:
+        """Raises NotReady with the reasons."""
+        reasons = self._service.not_ready_because()
+        if reasons:
+            raise NotReady(reasons)
+        return self._encode(wire.Health("ready"))
+
+    async def metrics(self, call: Call) -> Page:
+        """Whatever the metrics' owner gives out."""
+        return Page(*self._metrics())
+
+    async def openapi(self, call: Call) -> Page:
+        """The description."""
+        return self._openapi
+
+    async def docs(self, call: Call) -> Page:
+        """The page."""
+        return self._page
+
+    async def docs_script(self, call: Call) -> Page:
+        """Its script."""
+        return self._script
+
+    async def docs_style(self, call: Call) -> Page:
+        """Its style."""
+        return self._style

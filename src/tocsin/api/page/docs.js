@@ -1,0 +1,143 @@
+// Renders the OpenAPI description that the server gives out beside this page. Texts are only ever set as text.
+"use strict";
+
+function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+function resolver(description) {
+  return function resolve(schema) {
+    if (!schema || !schema.$ref) return schema || {};
+    const path = schema.$ref.replace(/^#\//, "").split("/");
+    return path.reduce((part, key) => part[key], description);
+  };
+}
+
+function refName(schema) {
+  return schema.$ref ? schema.$ref.split("/").pop() : "";
+}
+
+// A few words for the type of a value; structs are named, and their fields shown by `structs`.
+function typeOf(schema) {
+  if (schema.$ref) return refName(schema);
+  if (schema.anyOf) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
+  if (schema.enum) return schema.enum.join(" | ");
+  if (schema.type === "array") return `list of ${typeOf(schema.items || {})}`;
+  if (schema.type === "object") return "object";
+  return schema.type || "any JSON";
+}
+
+const RULES = {
+  minimum: "at least", maximum: "at most", minLength: "shortest", maxLength: "longest", maxItems: "at most this many",
+  maxProperties: "at most this many", format: "format", pattern: "pattern", default: "default",
+};
+
+function rulesOf(schema) {
+  const parts = [schema, ...(schema.anyOf || [])];
+  const rules = parts.flatMap((part) => Object.entries(RULES)
+    .filter(([key]) => part[key] !== undefined)
+    .map(([key, words]) => `${words} ${part[key]}`));
+  return rules.join(" · ");
+}
+
+function fieldTable(struct) {
+  const rows = Object.entries(struct.properties || {}).map(([name, field]) => {
+    const label = element("td", {}, element("code", { textContent: name }));
+    if ((struct.required || []).includes(name)) {
+      label.append(element("span", { className: "need", textContent: "required" }));
+    }
+    return element("tr", {}, label,
+      element("td", {}, element("code", { textContent: typeOf(field) })),
+      element("td", { textContent: field.description || "" },
+        element("span", { className: "rule", textContent: rulesOf(field) })));
+  });
+  if (!rows.length) return element("p", { textContent: "No fields." });
+  const head = element("tr", {}, ...["Field", "Type", "Meaning"].map((text) => element("th", { textContent: text })));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+function curl(method, path, body) {
+  const base = `curl ${location.origin}${path}`;
+  if (!body) return method === "GET" ? base : `${base} -X ${method}`;
+  const json = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
+  return `${base} \\\n  -H 'content-type: application/json' \\\n  -d '${json}'`;
+}
+
+function answerTable(responses) {
+  const rows = Object.entries(responses).map(([status, response]) => {
+    const [mediaType, content] = Object.entries(response.content || {})[0] || ["", {}];
+    const shown = content.schema && content.schema.$ref
+      ? element("a", { href: `#schema-${refName(content.schema)}`, textContent: refName(content.schema) })
+      : element("span", { textContent: mediaType || "nothing" });
+    return element("tr", {}, element("td", {}, element("code", { textContent: status })),
+      element("td", { textContent: response.description.replaceAll("`", "") }), element("td", {}, shown));
+  });
+  const head = element("tr", {}, ...["Status", "When", "Body"].map((text) => element("th", { textContent: text })));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+function operationSection(path, method, operation, resolve) {
+  const section = element("section", { id: operation.operationId },
+    element("h2", { textContent: operation.summary }),
+    element("p", {}, element("span", { className: "method", textContent: method }),
+      element("code", { textContent: path })),
+    element("p", { textContent: operation.description }));
+  const content = operation.requestBody && operation.requestBody.content["application/json"];
+  if (content) section.append(element("h3", { textContent: "Body" }), fieldTable(resolve(content.schema)));
+  section.append(
+    element("h3", { textContent: "Example" }),
+    element("pre", {}, element("code", { textContent: curl(method, path, content && content.example) })),
+    element("h3", { textContent: "Answers" }), answerTable(operation.responses));
+  return section;
+}
+
+function schemaSection(name, schema) {
+  const shown = schema.enum ? element("p", {}, element("code", { textContent: typeOf(schema) })) : fieldTable(schema);
+  return element("section", { id: `schema-${name}` }, element("h2", { textContent: name }),
+    element("p", { textContent: schema.description || "" }), shown);
+}
+
+function link(href, textContent) {
+  return element("a", { href, textContent });
+}
+
+function render(description) {
+  const resolve = resolver(description);
+  const contents = document.getElementById("contents");
+  const main = document.getElementById("description");
+  const title = element("h1", { textContent: description.info.title });
+  title.append(element("small", { textContent: description.info.version }));
+  main.replaceChildren(title, element("p", { textContent: description.info.description }),
+    element("p", {}, link("openapi.json", "The description as OpenAPI 3.1")));
+  for (const tag of description.tags) {
+    contents.append(element("h2", { textContent: tag.name }));
+    for (const [path, methods] of Object.entries(description.paths)) {
+      for (const [method, operation] of Object.entries(methods)) {
+        if (!operation.tags.includes(tag.name)) continue;
+        contents.append(link(`#${operation.operationId}`, operation.summary));
+        main.append(operationSection(path, method.toUpperCase(), operation, resolve));
+      }
+    }
+  }
+  contents.append(element("h2", { textContent: "Types" }));
+  for (const [name, schema] of Object.entries(description.components.schemas)) {
+    contents.append(link(`#schema-${name}`, name));
+    main.append(schemaSection(name, schema));
+  }
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}
+
+async function begin() {
+  const main = document.getElementById("description");
+  try {
+    const answer = await fetch("openapi.json");
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    render(await answer.json());
+  } catch (error) {
+    main.replaceChildren(element("p", { textContent: `The description could not be read: ${error.message}` }));
+  }
+}
+
+begin();

@@ -1,0 +1,223 @@
+"""Reading request bodies: size and time limits, media type, JSON, and errors that name the field and the mend."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tocsin.api import wire
+from tocsin.api.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+#: A refused body of up to this many times the size accepted is still received and thrown away, so that its sender gets
+#: to read the answer. Beyond it the connection is closed.
+DISCARDED_SIZES_MAX = 4
+
+_JSON = b"application/json"
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete: nobody is left to answer."""
+
+
+def check_content_type(headers: Mapping[bytes, bytes]) -> None:
+    """Raises UnsupportedMediaType unless the body is declared as plain JSON in UTF-8."""
+    declared = headers.get(b"content-type")
+    if declared != _JSON:
+        _check_declared(declared)
+    encoding = headers.get(b"content-encoding")
+    if encoding is not None and encoding.lower() != b"identity":
+        raise UnsupportedMediaType("compressed bodies are not accepted; send it without content-encoding")
+
+
+def _check_declared(declared: bytes | None) -> None:
+    if declared is None:
+        raise UnsupportedMediaType("the content-type header is missing; send content-type: application/json")
+    media_type, *parameters = declared.decode("latin-1").lower().split(";")
+    if media_type.strip() != "application/json":
+        raise UnsupportedMediaType(
+            f"{media_type.strip() or 'this'} is not accepted; send content-type: application/json"
+        )
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip().strip('"') not in ("utf-8", "utf8", "us-ascii"):
+            raise UnsupportedMediaType("JSON is UTF-8; leave the charset out")
+
+
+async def read_body(receive: Receive, announced: bytes | None, size_max: int, timeout_s: float) -> bytes:
+    """The whole body; `announced` is the content-length header.
+
+    Raises BodyTooLarge (for an announced size before anything is read), BodyTimeout when it isn't complete after
+    `timeout_s`, ClientGone.
+    """
+    if announced is not None and int(announced) > size_max:
+        size = int(announced)
+        raise BodyTooLarge(
+            f"the body has {size} bytes; at most {size_max} are accepted",
+            discard=size <= DISCARDED_SIZES_MAX * size_max,
+        )
+    try:
+        async with asyncio.timeout(timeout_s):
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            body: bytes = message.get("body", b"")
+            if message.get("more_body"):
+                body = await _read_rest(receive, body, size_max)
+    except TimeoutError:
+        raise BodyTimeout(f"the body was not complete after {timeout_s:g} s") from None
+    if len(body) > size_max:
+        raise BodyTooLarge(f"the body has more than {size_max} bytes; no more are accepted")
+    return body
+
+
+async def _read_rest(receive: Receive, first: bytes, size_max: int) -> bytes:
+    body = bytearray(first)
+    while len(body) <= size_max:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return bytes(body)
+
+
+def check_utf8(body: bytes) -> None:
+    """Raises MalformedBody. The JSON decoder looks only at the strings it returns, not into payloads."""
+    if body.isascii():
+        return
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedBody(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+class JsonReader(Generic[Struct]):
+    """Decodes one struct."""
+
+    def __init__(self, struct: type[Struct]) -> None:
+        self._struct = struct
+        self._decoder = msgspec.json.Decoder(struct)
+
+    def read(self, body: bytes | msgspec.Raw, at: str = "") -> Struct:
+        """The struct; `at` is the path at which the text stands in the body.
+
+        Raises InvalidInput with the first field of a wrong type or name, MalformedBody for what isn't JSON.
+        """
+        try:
+            return self._decoder.decode(body)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(field_error(str(error), self._struct, at)) from None
+        except msgspec.DecodeError as error:
+            raise MalformedBody(_malformed(str(error))) from None
+        except UnicodeDecodeError:
+            raise MalformedBody("the body is not UTF-8") from None
+        except RecursionError:
+            raise MalformedBody("the body is nested too deep") from None
+
+
+_AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
+_MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)\Z")
+_EXPECTED = re.compile(r"Expected `(.+)`, got `(.+)`\Z")
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`\Z", re.DOTALL)
+_FIELD_NAME_CHARS_MAX = 100
+
+_NOUNS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+    "null": "null",
+}
+
+#: How a value is written, for fields whose type alone doesn't tell.
+_FORMS = {
+    **dict.fromkeys(("executeAt", "executeAfter", "executeBefore"), "2027-01-31T12:00:00Z"),
+    **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention"), "30s"),
+}
+
+_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode}
+
+#: What people write instead of a field's name. It counts where the right name is a field.
+_MISTAKEN = {
+    "maxRetries": ("maxAttempts", "which counts all attempts, the first included"),
+    "maxRetryAttemptsDuration": ("maxAttemptsDuration", "which begins at the first attempt"),
+    "timerId": ("id", "as the field is called when creating"),
+    "id": ("timerId", "as the field is called when a timer exists"),
+    "url": ("callbackUrl", "the URL to call"),
+    "body": ("payload", "any JSON"),
+    "namespace": ("name", "the namespace's name"),
+    "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
+    "delay": ("executeAt", "an instant; delays are only for creating"),
+}
+
+
+def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
+    """The decoder's complaint in our words, with the dotted path."""
+    where = _AT.search(text)
+    path = ""
+    if where is not None:
+        text, path = text[: where.start()], where[1].lstrip(".")
+    path = _join(at, path)
+    field = _FIELD.match(text)
+    if field is not None:
+        name = field[2] if len(field[2]) <= _FIELD_NAME_CHARS_MAX else field[2][:_FIELD_NAME_CHARS_MAX] + "…"
+        if field[1] == "missing required":
+            return FieldError(_join(path, name), "is missing")
+        known = wire.RetryPolicy if path.endswith("retryPolicy") else struct
+        return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
+    last = re.split(r"[.\[]", path.removesuffix("[...]"))[-1]
+    if path.endswith("[...]"):
+        return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last))
+    return FieldError(path, _reason(text, last) if path else f"the body {_reason(text, last)}")
+
+
+def _unknown(name: str, fields: tuple[str, ...]) -> str:
+    right, remark = _MISTAKEN.get(name, ("", ""))
+    if right in fields:
+        return f"is not a field here; use {right}, {remark}"
+    near = difflib.get_close_matches(name, fields, n=1)
+    if near:
+        return f"is not a field here; did you mean {near[0]}?"
+    return f"is not a field here; there are: {', '.join(fields)}" if fields else "is not a field here; there are none"
+
+
+def _reason(text: str, field: str) -> str:
+    types = _EXPECTED.match(text)
+    if types is not None:
+        wanted, got = types.groups()
+        if wanted == "int" and got == "float":
+            return "must be a whole number, written without a fraction"
+        nouns = " or ".join(_NOUNS.get(name, name) for name in wanted.split(" | "))
+        example = f"; write it as {_FORMS[field]}" if field in _FORMS else ""
+        return f"must be {nouns}, not {_NOUNS.get(got, got)}{example}"
+    if text.startswith("Invalid enum value") and field in _CHOICES:
+        return f"is not one of {', '.join(_CHOICES[field])}"
+    return f"can't be accepted: {text[:1].lower()}{text[1:]}"
+
+
+def _malformed(text: str) -> str:
+    place = _MALFORMED.match(text)
+    if place is not None:
+        return f"the body is not JSON: {place[1]} at byte {place[2]}"
+    return "the body is not JSON: it ends too early"
+
+
+def _join(path: str, name: str) -> str:
+    if not path or not name or name.startswith("["):
+        return path + name
+    return f"{path}.{name}"

@@ -1,0 +1,147 @@
+"""Handlers of the timer operations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.api import wire
+from tocsin.api.call import ApiLimits, Call, Handler
+from tocsin.api.convert import Intake, moved, timer_answer, traceparent_of
+from tocsin.api.errors import MalformedBody, item_error
+from tocsin.api.reading import JsonReader
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.timer import Timer
+from tocsin.service import TimerService, TimerView
+
+
+class TimerHandlers:
+    """Create, get, update, delete, list, and create in batches."""
+
+    def __init__(self, service: TimerService, intake: Intake, limits: ApiLimits) -> None:
+        self._service = service
+        self._intake = intake
+        self._limits = limits
+        self._encode = msgspec.json.Encoder().encode
+        self._create = JsonReader(wire.CreateTimer)
+        self._name = JsonReader(wire.TimerName)
+        self._update = JsonReader(wire.UpdateTimer)
+        self._list = JsonReader(wire.ListTimers)
+        self._batch = JsonReader(wire.BatchCreateTimers)
+        self._batch_items = JsonReader(wire.BatchCreateRaw)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {
+            "createTimer": self.create,
+            "getTimer": self.get,
+            "updateTimer": self.update,
+            "deleteTimer": self.delete,
+            "listTimers": self.list,
+            "batchCreateTimers": self.create_batch,
+        }
+
+    async def create(self, call: Call) -> bytes:
+        """One timer."""
+        sent = self._create.read(call.body)
+        call.permit(Role.WRITE, sent.namespace)
+        timer = self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+        return self._encode(timer_answer(await self._service.create(timer)))
+
+    async def get(self, call: Call) -> bytes:
+        """One timer, pending or finished."""
+        namespace, timer_id = self._named(call, Role.READ)
+        return self._encode(timer_answer(await self._service.get(namespace, timer_id)))
+
+    async def update(self, call: Call) -> bytes:
+        """Changes a pending timer."""
+        sent = self._update.read(call.body)
+        call.permit(Role.WRITE, sent.namespace)
+        changes = self._intake.changes(sent, call.now_us)
+        return self._encode(timer_answer(await self._service.update(sent.namespace, sent.timer_id, changes)))
+
+    async def delete(self, call: Call) -> bytes:
+        """Cancels a pending timer."""
+        namespace, timer_id = self._named(call, Role.WRITE)
+        await self._service.delete(namespace, timer_id)
+        return b""
+
+    async def list(self, call: Call) -> bytes:
+        """A page."""
+        sent = self._list.read(call.body)
+        call.permit(Role.READ, sent.namespace)
+        views, cursor = await self._service.list(self._intake.list_request(sent))
+        page = wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
+        return self._encode(page)
+
+    def _named(self, call: Call, role: Role) -> tuple[str, str]:
+        sent = self._name.read(call.body)
+        call.permit(role, sent.namespace)
+        return self._intake.name(sent)
+
+    async def create_batch(self, call: Call) -> bytes:
+        """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
+        items = self._items(call.body)
+        traceparent = traceparent_of(call.headers.get(b"traceparent"))
+        accepted: list[Timer] = []
+        outcomes: list[TimerView | TocsinError | None] = []
+        for position, item in enumerate(items):
+            if position % self._limits.batch_items_per_turn == 0 and position:
+                await asyncio.sleep(0)
+            outcome = item if isinstance(item, TocsinError) else self._accept(item, position, call, traceparent)
+            if isinstance(outcome, Timer):
+                accepted.append(outcome)
+            outcomes.append(outcome if isinstance(outcome, TocsinError) else None)
+        created = iter(await self._service.create_many(accepted) if accepted else ())
+        results: list[wire.BatchResult] = []
+        for position, known in enumerate(outcomes):
+            if position % self._limits.batch_items_per_turn == 0 and position:
+                await asyncio.sleep(0)
+            results.append(_result(next(created) if known is None else known, call.correlation_id))
+        return self._encode(wire.BatchResults(results))
+
+    def _accept(
+        self, sent: wire.CreateTimer, position: int, call: Call, traceparent: str | None
+    ) -> Timer | TocsinError:
+        try:
+            call.permit(Role.WRITE, sent.namespace)
+            return self._intake.timer(sent, call.now_us, traceparent)
+        except InvalidInput as error:
+            return moved(error, f"timers[{position}]")
+        except TocsinError as error:
+            return error
+
+    def _items(self, body: bytes) -> Sequence[wire.CreateTimer | TocsinError]:
+        """All items at once where all have the right types, which is usual; otherwise one by one."""
+        items: Sequence[wire.CreateTimer | TocsinError]
+        try:
+            items = self._batch.read(body).timers
+        except MalformedBody:
+            raise
+        except InvalidInput:
+            texts = self._batch_items.read(body).timers
+            self._check_count(len(texts))
+            return [self._item(text, position) for position, text in enumerate(texts)]
+        self._check_count(len(items))
+        return items
+
+    def _item(self, text: msgspec.Raw, position: int) -> wire.CreateTimer | TocsinError:
+        try:
+            return self._create.read(text, f"timers[{position}]")
+        except InvalidInput as error:
+            return error
+
+    def _check_count(self, count: int) -> None:
+        if count > self._limits.batch_items_max:
+            reason = f"has {count} entries; at most {self._limits.batch_items_max} are accepted"
+            raise InvalidInput(FieldError("timers", reason))
+
+
+def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:
+    if isinstance(outcome, TocsinError):
+        return wire.BatchResult(error=item_error(outcome, correlation_id))
+    return wire.BatchResult(timer=timer_answer(outcome))

@@ -1,0 +1,310 @@
+"""What travels over HTTP: the structs of requests and answers, in camelCase.
+
+Types stand here, limits don't: `tocsin.model.validation` checks those, so that one answer can name all bad fields, and
+`tocsin.api.openapi` describes them. UNSET means that a field is absent.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status
+
+Instant = Annotated[str, Meta(description="An RFC 3339 instant with a time zone.", examples=["2027-01-31T12:00:00Z"])]
+Duration = Annotated[str, Meta(description="A duration: 500ms, 30s, 5m, 1h30m, 7d.", examples=["30s"])]
+NamespaceName = Annotated[str, Meta(description="The namespace's name.", examples=["default"])]
+TimerId = Annotated[str, Meta(description="The timer's id, unique in its namespace.", examples=["order-17-reminder"])]
+CallbackUrl = Annotated[
+    str, Meta(description="The http or https URL to call.", examples=["https://shop.example/hooks/reminder"])
+]
+Method = Annotated[str, Meta(description="The method of the call.", examples=["POST"])]
+Payload = Annotated[msgspec.Raw, Meta(description="Any JSON; it is passed on as it was sent.")]
+Headers = Annotated[dict[str, str] | None, Meta(description="Further headers of the call.")]
+Tags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
+TimeoutSeconds = Annotated[float, Meta(description="How long one call may take, in seconds.", examples=[10])]
+NumShards = Annotated[int, Meta(description="Over how many shards its timers spread. Never changes.")]
+History = Annotated[HistoryMode, Meta(description="Which finished timers stay visible.")]
+Retention = Annotated[str, Meta(description="How long finished timers stay visible.", examples=["3d"])]
+Cursor = Annotated[str, Meta(description="`nextCursor` of the page before.")]
+
+
+class RequestStruct(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """Base of what clients send: unknown fields are refused."""
+
+
+class AnswerStruct(msgspec.Struct, rename="camel", gc=False):
+    """Base of what the server sends."""
+
+
+class RetryPolicy(RequestStruct):
+    """How often and how long a failed call is repeated. The delay grows from `initialInterval` by `backoffMultiplier`
+    up to `maxInterval`."""
+
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included. Default 5.")] | UnsetType = UNSET
+    max_attempts_duration: (
+        Annotated[str | None, Meta(description="No attempt begins later than this after the first.", examples=["24h"])]
+        | UnsetType
+    ) = UNSET
+    initial_interval: (
+        Annotated[str, Meta(description="Delay before the second attempt. Default 1s.", examples=["1s"])] | UnsetType
+    ) = UNSET
+    backoff_multiplier: (
+        Annotated[float, Meta(description="Growth of the delay. Default 2.", examples=[2])] | UnsetType
+    ) = UNSET
+    max_interval: (
+        Annotated[
+            str,
+            Meta(description="Longest delay. Default 5m, or initialInterval if that is longer.", examples=["5m"]),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+Retry = Annotated[RetryPolicy | None, Meta(description="Without one, a single attempt is made.")]
+
+
+class CreateTimer(RequestStruct):
+    """A timer to be created; give exactly one of `executeAt` and `delay`."""
+
+    namespace: NamespaceName
+    id: TimerId
+    callback_url: CallbackUrl
+    execute_at: Instant | UnsetType = UNSET
+    delay: Duration | UnsetType = UNSET
+    payload: Payload | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    headers: Headers | UnsetType = UNSET
+    retry_policy: Retry | UnsetType = UNSET
+    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+
+
+class TimerName(RequestStruct):
+    """Which timer is meant."""
+
+    namespace: NamespaceName
+    timer_id: TimerId
+
+
+class UpdateTimer(RequestStruct):
+    """What to change of a pending timer; absent fields stay. Null takes `headers` or `retryPolicy` away."""
+
+    namespace: NamespaceName
+    timer_id: TimerId
+    execute_at: Instant | UnsetType = UNSET
+    callback_url: CallbackUrl | UnsetType = UNSET
+    payload: Payload | UnsetType = UNSET
+    method: Method | UnsetType = UNSET
+    headers: Headers | UnsetType = UNSET
+    retry_policy: Retry | UnsetType = UNSET
+    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+
+
+class ListTimers(RequestStruct):
+    """Which timers to list; a timer must meet all conditions given."""
+
+    namespace: NamespaceName
+    status: Annotated[Status | list[Status], Meta(description="One status, or several.")] | UnsetType = UNSET
+    tags: Annotated[list[str], Meta(description="Tags that it must have, all of them.")] | UnsetType = UNSET
+    id_prefix: Annotated[str, Meta(description="How its id begins.")] | UnsetType = UNSET
+    execute_after: Instant | UnsetType = UNSET
+    execute_before: Instant | UnsetType = UNSET
+    limit: Annotated[int, Meta(description="Timers on the page. Default 100.")] | UnsetType = UNSET
+    cursor: Cursor | UnsetType = UNSET
+
+
+class BatchCreateTimers(RequestStruct):
+    """Timers to be created together; a bad one fails alone."""
+
+    timers: Annotated[list[CreateTimer], Meta(description="The timers.")]
+
+
+class BatchCreateRaw(RequestStruct):
+    """The same before its items are read: each is decoded by itself, so that a bad one can fail alone."""
+
+    timers: list[msgspec.Raw]
+
+
+class CreateNamespace(RequestStruct):
+    """A namespace to be created."""
+
+    name: NamespaceName
+    num_shards: NumShards | UnsetType = UNSET
+    history: History | UnsetType = UNSET
+    retention: Retention | UnsetType = UNSET
+    secret: (
+        Annotated[str, Meta(description="Signs its callbacks (Standard Webhooks): whsec_ and base64.")] | UnsetType
+    ) = UNSET
+
+
+class UpdateNamespace(RequestStruct):
+    """What to change of a namespace; absent fields stay."""
+
+    name: NamespaceName
+    history: History | UnsetType = UNSET
+    retention: Retention | UnsetType = UNSET
+    secret: Annotated[str | None, Meta(description="A new signing secret; null takes it away.")] | UnsetType = UNSET
+    paused: Annotated[bool, Meta(description="While true, none of its timers rings.")] | UnsetType = UNSET
+
+
+class ListNamespaces(RequestStruct):
+    """Nothing to say; the body may be left out."""
+
+
+class Attempt(AnswerStruct):
+    """One call that was made. `status` is null when no answer came."""
+
+    at: Instant
+    duration_ms: float
+    status: int | None
+    error: str | None
+
+
+class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
+    """The retry policy in force, its defaults filled in."""
+
+    max_attempts: int
+    initial_interval: Duration
+    backoff_multiplier: float
+    max_interval: Duration
+    max_attempts_duration: Duration | UnsetType = UNSET
+
+
+class Timer(AnswerStruct):
+    """A timer, pending or finished."""
+
+    namespace: NamespaceName
+    id: TimerId
+    timer_uuid: Annotated[str, Meta(description="Made from namespace and id.")]
+    shard_id: Annotated[int, Meta(description="The shard it lives in.", ge=0)]
+    status: Status
+    execute_at: Instant
+    callback_url: CallbackUrl
+    method: Method
+    headers: Annotated[dict[str, str], Meta(description="Further headers of the call.")]
+    payload: Payload
+    callback_timeout_seconds: TimeoutSeconds
+    tags: Tags
+    attempts: Annotated[int, Meta(description="Calls made in the present firing.", ge=0)]
+    attempt_log: Annotated[list[Attempt], Meta(description="The last calls, the oldest first.")]
+    created_at: Instant
+    updated_at: Instant
+    retry_policy: RetryPolicyAnswer | UnsetType = UNSET
+    next_attempt_at: Instant | UnsetType = UNSET
+    executed_at: Instant | UnsetType = UNSET
+    last_error: str | UnsetType = UNSET
+
+
+class TimerPage(AnswerStruct):
+    """A page of timers in execute order. Without `nextCursor` it is the last; a page may be empty and not the last."""
+
+    timers: list[Timer]
+    next_cursor: Cursor | UnsetType = UNSET
+
+
+class BadField(AnswerStruct):
+    """One bad field: where it stands, and what is wrong with it."""
+
+    path: Annotated[str, Meta(description="Dotted, such as timers[3].executeAt; empty for the body as a whole.")]
+    reason: str
+
+
+class ItemError(AnswerStruct):
+    """Why one timer of a batch was not created."""
+
+    error: Annotated[str, Meta(description="A stable code.", examples=["INVALID_INPUT"])]
+    message: str
+    status: Annotated[int, Meta(description="The status it would have had alone.")]
+    errors: list[BadField]
+
+
+class BatchResult(AnswerStruct):
+    """What became of one timer of a batch: `timer` or `error`."""
+
+    timer: Timer | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class BatchResults(AnswerStruct):
+    """One result for each timer sent, in that order."""
+
+    results: list[BatchResult]
+
+
+class Namespace(AnswerStruct):
+    """A namespace and its settings. The secret is never shown."""
+
+    name: NamespaceName
+    num_shards: NumShards
+    history: History
+    retention: Retention
+    paused: bool
+    signed: Annotated[bool, Meta(description="Whether it has a signing secret.")]
+    created_at: Instant
+    updated_at: Instant
+
+
+class Namespaces(AnswerStruct):
+    """All namespaces that the key may see, by name."""
+
+    namespaces: list[Namespace]
+
+
+class Node(AnswerStruct):
+    """A member of the cluster. `self` marks the one that answers."""
+
+    node: str
+    incarnation: str
+    address: str
+    alive: bool
+    self: bool
+    shards: int
+
+
+class Shard(AnswerStruct):
+    """A shard; the figures of its window only where the answering node owns it."""
+
+    shard_id: int
+    version: int
+    owner: str | None
+    owned_here: bool
+    window_timers: int | UnsetType = UNSET
+    in_flight: int | UnsetType = UNSET
+    complete_to: Instant | UnsetType = UNSET
+    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | UnsetType = UNSET
+
+
+class Cluster(AnswerStruct):
+    """Nodes, shards, and whether the answering node rings timers now."""
+
+    total_shards: int
+    dispatching: bool
+    nodes: list[Node]
+    shards: list[Shard]
+    dispatch_paused_reason: str | UnsetType = UNSET
+
+
+class Health(AnswerStruct):
+    """The node answers."""
+
+    status: Annotated[str, Meta(examples=["ok"])]
+
+
+class Problem(AnswerStruct):
+    """Why a request failed (RFC 9457, with members of our own)."""
+
+    type: Annotated[str, Meta(description="Names the kind of problem.")]
+    title: Annotated[str, Meta(description="The kind of problem, in words.")]
+    status: Annotated[int, Meta(description="The HTTP status.", ge=400, le=599)]
+    detail: Annotated[str, Meta(description="What happened here, and what would be right.")]
+    instance: Annotated[str, Meta(description="The path that was asked.")]
+    error: Annotated[str, Meta(description="A stable code.", examples=["TIMER_NOT_FOUND"])]
+    message: Annotated[str, Meta(description="The same as `detail`.")]
+    timestamp: Instant
+    correlation_id: Annotated[str, Meta(description="Also the header x-correlation-id; name it to the operator.")]
+    errors: Annotated[list[BadField], Meta(description="The bad fields, if there are any.")]

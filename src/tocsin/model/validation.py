@@ -1,0 +1,275 @@
+"""What a client may ask for: semantic checks on decoded input, each against a named limit.
+
+A check answers with the reason why a value is refused, or None. Reasons follow the field's name in a sentence
+("id *is empty; …") and say what would be right. Nothing here raises: callers collect all bad fields of a request.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from tocsin.model.errors import FieldError
+from tocsin.model.instants import US_PER_DAY, format_duration, format_instant
+from tocsin.model.namespace import NAME
+from tocsin.model.retry import RetryPolicy
+
+METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
+
+#: Headers that the caller of webhooks sets itself, or that steer the connection; besides these, `webhook-` is reserved.
+RESERVED_HEADERS = frozenset(
+    {
+        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
+        "proxy-connection",
+    }
+)  # fmt: skip
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+_URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
+_HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
+_BRACKETS_ONLY = bytes.maketrans(b"[{]}", b"(())")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"()"))
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class InputLimits:
+    """Limits on what clients send. Lengths in characters (code points), sizes in bytes, durations in microseconds."""
+
+    id_chars_max: int = 255
+    url_chars_max: int = 2_048
+    payload_bytes_max: int = 100 * 1024
+    #: Arrays and objects within one another. A payload is read again wherever the timer goes, at any stack depth.
+    payload_depth_max: int = 100
+    headers_max: int = 32
+    header_name_chars_max: int = 128
+    header_value_chars_max: int = 4_096
+    tags_max: int = 16
+    tag_chars_max: int = 64
+    callback_timeout_min_us: int = 1_000_000
+    callback_timeout_max_us: int = 60_000_000
+    attempts_max: int = 1_000
+    backoff_multiplier_max: float = 100.0
+    #: Longest interval between attempts, and longest time over which attempts are made.
+    retry_duration_max_us: int = 366 * US_PER_DAY
+    #: How far in the past an instant may lie (it is then due at once), and how far ahead.
+    execute_past_max_us: int = 3_653 * US_PER_DAY
+    execute_ahead_max_us: int = 100 * 366 * US_PER_DAY
+    retention_max_us: int = 3_653 * US_PER_DAY
+    num_shards_max: int = 65_536
+    list_rows_max: int = 1_000
+    cursor_chars_max: int = 1_024
+    #: Callback URLs whose verdict is remembered.
+    url_verdicts_max: int = 4_096
+
+
+class InputRules:
+    """The checks, under given limits.
+
+    `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its
+    verdicts are remembered per URL, so it must depend on nothing else.
+    """
+
+    def __init__(self, limits: InputLimits, check_target: Callable[[str], str | None]) -> None:
+        self.limits = limits
+        self._check_target = check_target
+        self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
+
+    def timer_id(self, text: str) -> str | None:
+        """1 to `id_chars_max` characters, none of them a control character."""
+        return _text_reason(text, self.limits.id_chars_max)
+
+    def namespace(self, text: str) -> str | None:
+        """A namespace's name."""
+        if NAME.match(text):
+            return None
+        return "is not a namespace's name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
+
+    def url(self, url: str) -> str | None:
+        """An absolute http or https URL that policy allows to be called."""
+        if len(url) > self.limits.url_chars_max:
+            return f"is {len(url)} characters long; at most {self.limits.url_chars_max} are accepted"
+        return self._url_verdict(url)
+
+    def _judge_url(self, url: str) -> str | None:
+        if not url:
+            return "is empty; give an absolute URL such as https://example.com/hook"
+        if not _URL_CHARACTERS.match(url):
+            return "has spaces, control characters or characters beyond ASCII; percent-encode them"
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            return "is not a URL; write it as https://example.com/hook"
+        if parts.scheme not in ("http", "https"):
+            return "is not an absolute http or https URL; write it as https://example.com/hook"
+        host = parts.hostname or ""
+        if not host or len(host) > 253 or (":" not in host and not _HOST.match(host)):
+            return "has no valid host; write it as https://example.com/hook"
+        if port == 0:
+            return "has port 0; ports go from 1 to 65535"
+        if "@" in parts.netloc:
+            return "carries credentials; send them in headers, as authorization"
+        return self._check_target(url)
+
+    def method(self, method: str) -> str | None:
+        """The HTTP method of the callback, in capitals."""
+        if method in METHODS:
+            return None
+        return f"is not a method for callbacks; use one of {', '.join(METHODS)}"
+
+    def payload(self, text: bytes) -> str | None:
+        """The size of the JSON text as sent, and how deep it is nested; the decoder has seen that it is JSON."""
+        limits = self.limits
+        if len(text) > limits.payload_bytes_max:
+            return f"is {len(text)} bytes long; at most {limits.payload_bytes_max} are accepted"
+        opened = text.count(b"[") + text.count(b"{")
+        if opened > limits.payload_depth_max and is_deeper_than(text, limits.payload_depth_max):
+            return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
+        return None
+
+    def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
+        """The extra headers of the callback."""
+        limits, errors = self.limits, []
+        if len(headers) > limits.headers_max:
+            errors.append(FieldError(path, f"has {len(headers)} entries; at most {limits.headers_max} are accepted"))
+        names: set[str] = set()
+        for name, value in headers.items():
+            reason = self._header_reason(name, value)
+            if reason is None and name.lower() in names:
+                reason = "stands twice, in different case; header names ignore case"
+            names.add(name.lower())
+            if reason is not None:
+                errors.append(FieldError(f"{path}.{name}", reason))
+        return errors
+
+    def _header_reason(self, name: str, value: str) -> str | None:
+        limits = self.limits
+        if len(name) > limits.header_name_chars_max or not _HEADER_NAME.match(name):
+            return f"is not a header name; use 1 to {limits.header_name_chars_max} letters, digits and hyphens"
+        if name.lower() in RESERVED_HEADERS or name.lower().startswith("webhook-"):
+            return "is set by Tocsin itself; leave it out"
+        if len(value) > limits.header_value_chars_max:
+            return f"has a value of {len(value)} characters; at most {limits.header_value_chars_max} are accepted"
+        if not _HEADER_VALUE.match(value):
+            return "has a value with control characters, line breaks or characters beyond ASCII"
+        return None
+
+    def tags(self, tags: list[str], path: str) -> list[FieldError]:
+        """A timer's tags."""
+        limits, errors = self.limits, []
+        if len(tags) > limits.tags_max:
+            errors.append(FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted"))
+        for position, tag in enumerate(tags):
+            reason = _text_reason(tag, limits.tag_chars_max)
+            if reason is None and tag in tags[:position]:
+                reason = "stands twice; give each tag once"
+            if reason is not None:
+                errors.append(FieldError(f"{path}[{position}]", reason))
+        return errors
+
+    def callback_timeout(self, timeout_us: float) -> str | None:
+        """How long one attempt may take."""
+        low, high = self.limits.callback_timeout_min_us, self.limits.callback_timeout_max_us
+        if low <= timeout_us <= high:
+            return None
+        return f"is out of range; give {low / 1e6:g} to {high / 1e6:g} seconds"
+
+    def instant(self, instant_us: int, now_us: int) -> str | None:
+        """When a timer is to ring."""
+        earliest, latest = now_us - self.limits.execute_past_max_us, now_us + self.limits.execute_ahead_max_us
+        if instant_us < earliest:
+            return f"lies too far in the past; the earliest instant accepted now is {format_instant(earliest)}"
+        if instant_us > latest:
+            return f"lies too far ahead; the latest instant accepted now is {format_instant(latest)}"
+        return None
+
+    def delay(self, delay_us: int) -> str | None:
+        """How long from now a timer is to ring."""
+        if delay_us <= self.limits.execute_ahead_max_us:
+            return None
+        return f"is too long; at most {format_duration(self.limits.execute_ahead_max_us)} are accepted"
+
+    def retry(self, policy: RetryPolicy, path: str) -> list[FieldError]:
+        """The ranges of a retry policy, and that they fit together."""
+        limits, errors = self.limits, []
+
+        def refuse(field: str, reason: str) -> None:
+            errors.append(FieldError(f"{path}.{field}", reason))
+
+        if not 1 <= policy.max_attempts <= limits.attempts_max:
+            refuse("maxAttempts", f"is out of range; give 1 to {limits.attempts_max}, the first attempt included")
+        if not 1 <= policy.backoff_multiplier <= limits.backoff_multiplier_max:
+            refuse("backoffMultiplier", f"is out of range; give 1 to {limits.backoff_multiplier_max:g}")
+        longest = limits.retry_duration_max_us
+        for field, duration_us in (
+            ("maxAttemptsDuration", policy.max_duration_us),
+            ("initialInterval", policy.initial_interval_us),
+            ("maxInterval", policy.max_interval_us),
+        ):
+            if duration_us is not None and not 0 < duration_us <= longest:
+                refuse(field, f"is out of range; give more than 0s and at most {format_duration(longest)}")
+        if policy.max_interval_us < policy.initial_interval_us:
+            refuse("maxInterval", f"is shorter than initialInterval, {format_duration(policy.initial_interval_us)}")
+        return errors
+
+    def num_shards(self, num_shards: int) -> str | None:
+        """Over how many shards a namespace spreads. The service knows how many there are."""
+        if 1 <= num_shards <= self.limits.num_shards_max:
+            return None
+        return f"is out of range; give 1 to {self.limits.num_shards_max}"
+
+    def retention(self, retention_us: int) -> str | None:
+        """How long finished timers stay visible."""
+        if retention_us <= self.limits.retention_max_us:
+            return None
+        return f"is too long; at most {format_duration(self.limits.retention_max_us)} are accepted"
+
+    def secret(self, secret: str) -> str | None:
+        """A Standard Webhooks secret: `whsec_` and the base64 of 24 to 64 random bytes."""
+        try:
+            size = len(base64.b64decode(secret.removeprefix("whsec_"), validate=True))
+        except (binascii.Error, ValueError):
+            size = 0
+        if secret.startswith("whsec_") and 24 <= size <= 64:
+            return None
+        return "is not a signing secret; write whsec_ and the base64 of 24 to 64 random bytes"
+
+    def list_limit(self, limit: int) -> str | None:
+        """Timers on one page."""
+        if 1 <= limit <= self.limits.list_rows_max:
+            return None
+        return f"is out of range; give 1 to {self.limits.list_rows_max}"
+
+    def cursor(self, cursor: str) -> str | None:
+        """The form of a cursor; whether it is one, the service knows."""
+        return _text_reason(cursor, self.limits.cursor_chars_max)
+
+
+def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
+    """Whether well-formed JSON has more than `depth_max` arrays and objects within one another."""
+    shape = _STRING.sub(b"", json_text).translate(_BRACKETS_ONLY, b"()").translate(None, _NOT_BRACKETS)
+    # Each round removes the innermost level, at the speed of a memory copy.
+    for _ in range(depth_max):
+        if not shape:
+            return False
+        shape = shape.replace(b"()", b"")
+    return bool(shape)
+
+
+def _text_reason(text: str, chars_max: int) -> str | None:
+    if not text:
+        return f"is empty; give 1 to {chars_max} characters"
+    if len(text) > chars_max:
+        return f"is {len(text)} characters long; at most {chars_max} are accepted"
+    # isprintable() is quick but also refuses, for instance, unassigned characters: it can only acquit.
+    if not text.isprintable() and _CONTROL.search(text):
+        return "has control characters; leave them out"
+    return None
