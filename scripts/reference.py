@@ -11,6 +11,7 @@ from typing import Any
 
 import typer.main
 
+from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
 from tocsin.config import Settings, env_name, setting_name
@@ -68,7 +69,8 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
     ("The server", "", None),
     ("The engine", "How the timer engine spends memory, time and the store.", EngineLimits),
     ("Callbacks", "The HTTP client that calls the webhooks.", CallbackLimits),
-    ("Requests", "What the API accepts.", InputLimits),
+    ("Timers", "What a timer, a namespace or a list can ask for.", InputLimits),
+    ("Requests", "HTTP requests as such.", ApiLimits),
 )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
-from tocsin.config.settings import limit_setting
+from tocsin.config.settings import LIMITS, limit_setting
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputLimits
@@ -46,6 +47,7 @@ class TestSources:
         assert settings.engine_limits() == EngineLimits()
         assert settings.callback_limits() == CallbackLimits()
         assert settings.input_limits() == InputLimits()
+        assert settings.api_limits() == ApiLimits()
         assert (settings.host, settings.port, settings.shards) == ("127.0.0.1", 8080, None)
         assert settings.store_url() == "sqlite:///data/tocsin.db"
 
@@ -69,23 +71,19 @@ class TestSources:
         assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
 
     def test_every_limit_can_be_set_under_its_name(self, monkeypatch):
-        for kind in (EngineLimits, CallbackLimits, InputLimits):
+        # Beside these, everything becomes seven seconds or seven: they have to be something among one another.
+        other = {"heartbeat_interval_us": 1_000_000, "node_lease_us": 2_000_000, "drain_timeout_us": 9_000_000}
+        for kind in LIMITS:
             for field in dataclasses.fields(kind):
-                monkeypatch.setenv(env_name(limit_setting(kind, field)), "7s" if field.name.endswith("_us") else "7")
-        # What they have to be among each other.
-        for name, value in {
-            "TOCSIN_HEARTBEAT_INTERVAL": "1s",
-            "TOCSIN_NODE_LEASE": "2s",
-            "TOCSIN_DRAIN_TIMEOUT": "9s",
-        }.items():
-            monkeypatch.setenv(name, value)
+                seconds = other.get(field.name, 7_000_000) // 1_000_000
+                text = f"{seconds}s" if field.name.endswith(("_us", "_s")) else "7"
+                monkeypatch.setenv(env_name(limit_setting(kind, field)), text)
         settings = load_settings()
-        own = {"heartbeat_interval_us", "node_lease_us", "drain_timeout_us"}
-        for limits in (settings.engine_limits(), settings.callback_limits(), settings.input_limits()):
-            values = dataclasses.asdict(limits)
-            assert {name: value for name, value in values.items() if name not in own} == {
-                name: 7_000_000 if name.endswith("_us") else 7 for name in values if name not in own
-            }
+        made = (settings.engine_limits(), settings.callback_limits(), settings.input_limits(), settings.api_limits())
+        assert {type(limits) for limits in made} == LIMITS.keys()
+        for limits in made:
+            for name, value in dataclasses.asdict(limits).items():
+                assert value == other.get(name, 7_000_000 if name.endswith("_us") else 7), name
 
     def test_values_as_people_write_them(self, file):
         settings = load_settings(

@@ -135,7 +135,9 @@ async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene],
 
 
 async def _call(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    response = await client.post(path, json=body)
+    # The server has only just begun: its shards may still be on their way to it.
+    while (response := await client.post(path, json=body)).status_code == 503:  # noqa: ASYNC110  (nothing tells us)
+        await asyncio.sleep(LOOK_INTERVAL_S)
     if not response.is_success:
         raise Refused(f"{path}: {response.status_code} {response.text}")
     return response.json() if response.content else {}
