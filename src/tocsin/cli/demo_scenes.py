@@ -89,10 +89,10 @@ def _scenes() -> list[Scene]:
     retries = {"maxAttempts": 5, "initialInterval": "500ms", "backoffMultiplier": 2}
     return [
         Scene("now", "rings at once", {"delay": "0s"}),
-        Scene("soon", "rings in two seconds, exactly", {"delay": "2s", "payload": {"hello": "world"}}),
-        Scene("retried", "fails twice, succeeds at the third attempt", {"delay": "1s", "retryPolicy": retries}),
-        Scene("rescheduled", "asks to be called again two seconds later", {"delay": "1500ms"}),
-        Scene("canceled", "is deleted before its time", {"delay": "3s"}),
+        Scene("soon", "rings in two seconds", {"delay": "2s", "payload": {"hello": "world"}}),
+        Scene("retried", "fails twice, then works", {"delay": "1s", "retryPolicy": retries}),
+        Scene("rescheduled", "asks for another ring", {"delay": "1500ms"}),
+        Scene("canceled", "is deleted in time", {"delay": "3s"}),
     ]
 
 
@@ -108,10 +108,10 @@ class _Answers:
         scene = self._scenes[body["timerId"]]
         late = f"{(now_us - parse_instant(body['executeAt'])) / 1e3:+.1f} ms"
         if scene.id == "retried" and body["attempt"] < 3:
-            scene.rings.append(f"attempt {body['attempt']}: answered 503")
+            scene.rings.append(f"attempt {body['attempt']}: 503")
             return Answer(503)
         if scene.id == "rescheduled" and not scene.rings:
-            scene.rings.append(f"rang ({late}): again in 2 s")
+            scene.rings.append(f"rang ({late}), again in 2 s")
             return Answer(body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)}))
         scene.rings.append(f"rang (attempt {body['attempt']})" if body["attempt"] > 1 else f"rang ({late})")
         return Answer()

@@ -84,6 +84,18 @@ def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]
 RawTimer = dict[str, msgspec.Raw]
 
 
+class BatchResult(msgspec.Struct):
+    """What became of one timer of a batch; the created timer itself isn't read."""
+
+    error: Any = None
+
+
+class BatchResults(msgspec.Struct):
+    """One for each timer sent, in that order."""
+
+    results: list[BatchResult]
+
+
 class Page(msgspec.Struct):
     """A page of a list. Without a cursor it is the last."""
 

@@ -137,4 +137,4 @@ def test_demo_plays_to_its_end(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "now completed, soon completed, retried completed, rescheduled completed, canceled canceled" in ran.stderr
-    assert "answered 503" in ran.stdout
+    assert "attempt 2: 503" in ran.stdout
