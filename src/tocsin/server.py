@@ -41,6 +41,8 @@ from tocsin.telemetry.metrics import Metrics
 EXIT_START = 1
 EXIT_FATAL = 70
 
+#: How long a start waits for the shards of a store that is this node's alone.
+_OWN_TIMEOUT_US = 10_000_000
 #: The event loop and the database thread share the interpreter; the default of 5 ms makes each wait that long.
 _SWITCH_INTERVAL_S = 0.0005
 #: Young objects before a collection: with the default, full collections walk the whole window many times a second.
@@ -170,6 +172,8 @@ class Server:
         )
         await self.service.ensure_default_namespace()
         await supervisor.start()
+        if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
+            self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         app = Api(
             self.service,
             rules=InputRules(settings.input_limits(), egress.check_url),

@@ -84,7 +84,7 @@ class Ledger:
                 ]
         return wrong
 
-    def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, int]]]:
+    def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, Receipt, int]]]:
         """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill."""
         count, unexplained = 0, []
         for timer, receipts in self.receipts.items():
@@ -96,5 +96,6 @@ class Ledger:
                     continue
                 count += 1
                 if not any(0 <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
-                    unexplained.append((timer, receipt.version))
+                    to_kill_us = min((kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1)
+                    unexplained.append((timer, receipt, to_kill_us))
         return count, unexplained

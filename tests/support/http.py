@@ -83,6 +83,7 @@ class Receiver:
                     for name, _, value in (line.partition(":") for line in head.decode().split("\r\n")[1:] if line)
                 }
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
+                headers[":body"] = raw.decode()
                 status, body = self._answer(json.loads(raw) if raw else {}, headers)
                 writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):

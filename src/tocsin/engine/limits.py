@@ -31,7 +31,7 @@ class EngineLimits:
     #: How long completions may wait for a client's write to share a batch with.
     commit_interval_us: int = 50 * MS
     #: How long a finished timer waits for the range delete before it is deleted by uuid.
-    exact_delete_after_us: int = 1 * SECOND
+    exact_delete_after_us: int = 250 * MS
     #: Rows (upserts, deletes, history) in one commit; more wait for the next.
     batch_rows_max: int = 5_000
     #: Bytes of records in one commit.

@@ -48,6 +48,7 @@ class Supervisor:
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
         self._shunned: dict[int, int] = {}
+        self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
         for shard_id in range(total_shards):
@@ -68,6 +69,14 @@ class Supervisor:
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
         self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._supervise))
+
+    async def all_owned(self, timeout_us: int) -> bool:
+        """Waits until this node owns every shard; False if it doesn't within the time."""
+        try:
+            await asyncio.wait_for(self._all_owned.wait(), timeout_us / 1e6)
+        except TimeoutError:
+            return False
+        return True
 
     def overdue_us(self) -> int:
         """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
@@ -337,7 +346,12 @@ class Supervisor:
             self._spawn(self._reclaim(shard))
 
     def _count_owned(self) -> None:
-        self._context.shards_owned = max(len(self.dispatcher.shards), 1)
+        owned = len(self.dispatcher.shards)
+        self._context.shards_owned = max(owned, 1)
+        if owned == self.total_shards:
+            self._all_owned.set()
+        else:
+            self._all_owned.clear()
 
     # ------------------------------------------------------------------ housekeeping
 

@@ -133,9 +133,7 @@ async def test_a_namespace_with_a_secret_signs(server: ServerProcess) -> None:
         assert secret not in json.dumps(namespace)
         await api.create("s", receiver.url, namespace="signed", payload={"a": "b"})
         (call,) = await inbox.count(1)
-        # The body's members are sent in the order in which they were received, so the text can be made again.
-        body = json.dumps(call.body, separators=(",", ":"), ensure_ascii=False)
-        assert Webhook(secret).verify(body, call.headers) == call.body
+        assert Webhook(secret).verify(call.headers[":body"], call.headers) == call.body
 
 
 async def test_history_modes(server: ServerProcess) -> None:
