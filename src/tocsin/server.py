@@ -177,6 +177,7 @@ class Server:
         app = Api(
             self.service,
             rules=InputRules(settings.input_limits(), egress.check_url),
+            limits=settings.api_limits(),
             clock=clock,
             keys=keys,
             metrics=metrics.exposition,
