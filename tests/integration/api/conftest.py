@@ -110,9 +110,7 @@ def module_server(serve: Callable[..., Served]) -> Served:
 
 
 @pytest.fixture
-def server(module_server: Served) -> Iterator[Served]:
+def server(module_server: Served) -> Served:
     """The module's server, with nothing in it."""
-    module_server.service.__init__()  # type: ignore[misc]
-    yield module_server
-    module_server.service.fault = None
-    module_server.service.reasons = []
+    module_server.service.clear()
+    return module_server

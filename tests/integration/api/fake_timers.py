@@ -37,6 +37,9 @@ class FakeTimerService(TimerService):
     """`fault` is raised by every call while it is set; `reasons` are why it is not ready."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.timers: dict[tuple[str, str], Timer] = {}
         self.fault: Exception | None = None
         self.reasons: list[str] = []

@@ -57,7 +57,10 @@ def test_delay_counts_from_receipt(server: Served) -> None:
 
 
 def test_payload_is_kept_as_sent(server: Served) -> None:
-    body = b'{"namespace":"default","id":"p","delay":"1s","callbackUrl":"http://a.example","payload": {"n": 1.0e2,  "n": 7} }'
+    body = (
+        b'{"namespace":"default","id":"p","delay":"1s","callbackUrl":"http://a.example",'
+        b'"payload": {"n": 1.0e2,  "n": 7} }'
+    )
     answer = server.client.post("/api/v1/timers/create", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 200
     assert bytes(server.service.timers["default", "p"].payload) == b'{"n": 1.0e2,  "n": 7}'
