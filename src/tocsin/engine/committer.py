@@ -167,7 +167,14 @@ class Lane:
     async def _cut_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
-        batches = await self._assembled([shard], count, with_finished=False)
+        try:
+            batches = await self._assembled([shard], count, with_finished=False)
+        except StoreCorrupted:
+            raise
+        except StoreError as unread:
+            self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
+            shard.refuse_clients(Unavailable(f"the store can't be read: {unread}"))
+            return False
         if not batches:
             return True
         error = await self._try(batches)
@@ -186,12 +193,15 @@ class Lane:
 
     async def _cut_finished(self, shard: Shard) -> bool:
         """Finished timers by themselves; on failure one at a time, first without history, then left in memory only."""
-        if shard.window is None or not shard.window.finished:
+        window = shard.window
+        if window is None or not window.finished:
             return True
-        for entry in list(shard.window.finished.values()):
+        for entry in list(window.finished.values()):
             for with_history in (True, False):
+                if shard.window is not window:
+                    return True
                 entry.with_history = with_history
-                batch = shard.window.assemble_one(entry, self._context.clock.now_us(), self._context.history_rule)
+                batch = window.assemble_one(entry, self._context.clock.now_us(), self._context.history_rule)
                 error = await self._try([(shard, batch)])
                 if error is None:
                     break
@@ -199,7 +209,7 @@ class Lane:
                     return False
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
-                shard.window.give_up(entry)
+                window.give_up(entry, self._context.clock.boottime_us())
         return True
 
     async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:

@@ -40,7 +40,9 @@ class Context:
     async def bounded(self, call: Awaitable[T]) -> T:
         """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""
         try:
-            return await asyncio.wait_for(call, self.limits.store_timeout_us / 1e6)
+            # Not wait_for: it swallows a cancellation that meets the call's end, and costs a task.
+            async with asyncio.timeout(self.limits.store_timeout_us / 1e6):
+                return await call
         except TimeoutError:
             raise OutcomeUnknown("the store did not answer in time") from None
 

@@ -41,6 +41,7 @@ class Dispatcher:
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._starved: dict[Shard, None] = {}
+        self._hungry: dict[Destination, None] = {}
         self._wakes: list[tuple[int, int]] = []
         self._wake_of: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
@@ -79,10 +80,11 @@ class Dispatcher:
         """The node may dispatch until this boot time (rule 6)."""
         self._lease_until = lease_until
 
-    def resume(self) -> None:
-        """Lease and clock are in order; whatever is due rings now."""
+    def resume(self, clock_base_us: int) -> None:
+        """Lease and clock are in order; whatever is due rings now. `clock_base_us` is the wall clock less the boot time
+        clock at the moment whose wall clock was confirmed: a jump since then must not pass for confirmed."""
         clock = self._context.clock
-        self._clock_base = clock.now_us() - clock.boottime_us()
+        self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))
@@ -184,8 +186,7 @@ class Dispatcher:
         window.set_aside()
         window.accept(Op(Kind.PARK, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
         shard.lane.poke(shard, urgent=False)
-        if shard.parked_reasons is not None:
-            shard.parked_reasons.add(reason)
+        shard.note_parked(reason)
         self._context.observe(RowParked(shard.shard_id, row.key[1], reason))
 
     def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
@@ -279,21 +280,34 @@ class Dispatcher:
     def _next(self, destination: Destination, now: int) -> None:
         """The freed slot goes to who waits for this destination, then to the shards that wait for any slot."""
         limit = self._context.limits.callbacks_in_flight_max
-        waiting = destination.waiting
         may = self._may_dispatch(now)
-        while may and waiting and destination.in_flight < destination.limit and self._in_flight < limit:
+        if may:
+            self._serve(destination, now)
+        healthy = destination.limit == self._context.limits.destination_in_flight_max
+        if healthy and not destination.waiting and destination.in_flight == 0:
+            self._destinations.pop(destination.name, None)
+        while may and self._hungry and self._in_flight < limit:
+            hungry = next(iter(self._hungry))
+            del self._hungry[hungry]
+            self._serve(hungry, now)
+        while may and self._starved and self._in_flight < limit:
+            shard = next(iter(self._starved))
+            del self._starved[shard]
+            self.pump(shard)
+
+    def _serve(self, destination: Destination, now: int) -> None:
+        """Rings what waits for this destination, as far as it and the node have room."""
+        waiting = destination.waiting
+        while waiting and destination.in_flight < destination.limit:
+            if self._in_flight >= self._context.limits.callbacks_in_flight_max:
+                # None of its own answers may be to come that would bring it another turn.
+                self._hungry[destination] = None
+                return
             shard, row = waiting.popleft()
             self._waiting_rows -= 1
             self._waiting_bytes -= row.size
             if shard.window is not None and not shard.draining and shard.window.holds(row):
                 self._ring(shard, row, destination, now)
-        healthy = destination.limit == self._context.limits.destination_in_flight_max
-        if healthy and not waiting and destination.in_flight == 0:
-            self._destinations.pop(destination.name, None)
-        while may and self._starved and self._in_flight < limit:
-            shard = next(iter(self._starved))
-            del self._starved[shard]
-            self.pump(shard)
 
     def room_for(self, reason: str) -> int:
         """How many timers parked for this reason may come back now."""
@@ -308,7 +322,8 @@ class Dispatcher:
             if self._waiting_bytes > limits.window_bytes_max // 4:
                 return 0
             most = min(limits.destination_waiting_max // 2, limits.window_timers_max // 4 - self._waiting_rows)
-            return max(most - waiting, 0)
+            # At least one, however small the limits are: otherwise it would never come back.
+            return max(max(most, 1) - waiting, 0)
         return 0
 
     # ------------------------------------------------------------------ alarms

@@ -68,6 +68,8 @@ class EngineLimits:
     resume_rows: int = 1_000
     #: Pause before a shard that this node had to leave (bad rows, newer format) is claimed again.
     shun_us: int = 60 * SECOND
+    #: Pause before a change that the store refuses by itself (a retry, a delete, parking) is tried once more.
+    refused_interval_us: int = 60 * SECOND
     #: Random delay, at most, before a claim that was lost is tried again.
     claim_backoff_us: int = 1 * SECOND
     #: Interval at which namespaces are read again.

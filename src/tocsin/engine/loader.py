@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from tocsin.engine.context import Context
 from tocsin.engine.rows import Kind, LoadRequest, Op, Row
@@ -23,28 +24,34 @@ class Loader:
     """Loads for one shard. `leave` is called with the reason when this node must not keep the shard."""
 
     def __init__(
-        self, shard: Shard, context: Context, *, changed: Callable[[Shard], None], leave: Callable[[Shard, str], None]
+        self,
+        shard: Shard,
+        context: Context,
+        *,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        changed: Callable[[Shard], None],
+        leave: Callable[[Shard, str], None],
     ) -> None:
         self._shard = shard
         self._context = context
+        self._spawn = spawn
         self._changed = changed
         self._leave = leave
-        self._task: asyncio.Task[None] | None = None
+        self._loading = False
         self._timer: asyncio.TimerHandle | None = None
         self._bad: deque[int] = deque()
 
     def consider(self) -> None:
         """Starts a load if the window wants one; otherwise makes sure to be asked again in time. Cheap."""
-        if self._task is not None or self._shard.window is None or self._shard.draining:
+        if self._loading or self._shard.window is None or self._shard.draining:
             return
         up_to = self._wanted(self._shard.window)
         if up_to is not None:
-            self._task = asyncio.get_running_loop().create_task(self._load_pages())
+            self._loading = True
+            self._spawn(self._load_pages())
 
     def stop(self) -> None:
-        """Ends loads and waiting."""
-        if self._task is not None:
-            self._task.cancel()
+        """Ends waiting; loads under way end with the supervisor's tasks."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -90,7 +97,7 @@ class Loader:
                     return
                 failed = not await self._load(window, request)
         finally:
-            self._task = None
+            self._loading = False
             if failed:
                 self._again_in(self._context.limits.store_retry_interval_us / 1e6)
 

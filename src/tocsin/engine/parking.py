@@ -20,6 +20,9 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
     if reasons is not None and not any(dispatcher.room_for(reason) for reason in reasons):
         return
     window, limits = shard.window, context.limits
+    # What is being parked meanwhile, or was and is not durable yet, may be missing in the pages.
+    unsure = dict(shard.lately_parked) if window is not None and window.parking else {}
+    shard.lately_parked = dict(unsure)
     room: dict[str, int] = {}
     remaining: set[str] = set()
     resumed, after = 0, KEY_MIN
@@ -41,10 +44,10 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             room[reason] = left - 1
             resumed += 1
             window.accept(Op(Kind.RESUME, row.uuid, row.namespace, expected=row.generation))
-    if window is None:
+    if window is None or shard.window is not window:
         return
     # Not read to the end: what else is parked isn't known, so the next sweep reads again.
-    shard.parked_reasons = remaining if after >= KEY_MAX else None
+    shard.parked_reasons = remaining | shard.lately_parked.keys() if after >= KEY_MAX else None
     if resumed:
         shard.lane.poke(shard, urgent=True)
         context.observe(RowsResumed(shard.shard_id, resumed))

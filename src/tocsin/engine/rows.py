@@ -145,6 +145,7 @@ class Batch:
     """A shard's part of a commit, and what becomes of the window when it is durable.
 
     `final` has one entry per uuid written: its new row, or None when deleted; `upserts` has the stored form of the rows;
+    `relied_on` names finished timers whose end an answer tells, so that their deletes have to go along;
     `parked` names those that leave the window although they stay stored. `answers` go to the operations in order.
     """
 
@@ -154,6 +155,7 @@ class Batch:
     final: dict[bytes, Row | None] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)
     parked: set[bytes] = field(default_factory=set)
+    relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
     bytes: int = 0
 

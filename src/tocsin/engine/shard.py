@@ -34,6 +34,8 @@ class Shard:
         self.draining = False
         #: Reasons for which rows of this shard are parked; None: not known since the claim.
         self.parked_reasons: set[str] | None = None
+        #: Those of the rows that are not surely among the parked ones of a read begun now: added, and by which sweep.
+        self.lately_parked: dict[str, None] = {}
         self._context = context
         self._changed = changed
         self._lost = lost
@@ -55,6 +57,7 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
         )
         self._adrift = []
+        self._fetched = ([], {})
         self._last_version = version
         self.parked_reasons = None
         self.draining = False
@@ -72,8 +75,9 @@ class Shard:
         if window is None:
             return
         error = ShardUnavailable(f"shard {self.shard_id} is changing hands; try again")
-        window.refuse_clients(error, self._context.clock.boottime_us())
+        # First, so that who hears the error and asks again at once is refused as well.
         self.window = None
+        window.refuse_clients(error, self._context.clock.boottime_us())
         self._adrift = [flight for flights in window.flights.values() for flight in flights]
         self._recount()
         self._context.observe(ShardLost(self.shard_id, window.version, reason))
@@ -148,6 +152,20 @@ class Shard:
         if self.window is not None and self.window.pending and self.window.pending[0] is op:
             self.window.pending.popleft()
             self.window.refuse(op, error, self._context.clock.boottime_us())
+
+    def try_refused_again(self) -> None:
+        """What the store refused a while ago is put into the next batch again."""
+        window, context = self.window, self._context
+        if window is not None:
+            until_us = context.clock.boottime_us() - context.limits.refused_interval_us
+            if window.try_refused_again(until_us):
+                self.lane.poke(self, urgent=False)
+
+    def note_parked(self, reason: str) -> None:
+        """A row of this shard is about to be parked for this reason."""
+        self.lately_parked[reason] = None
+        if self.parked_reasons is not None:
+            self.parked_reasons.add(reason)
 
     def refuse_clients(self, error: TocsinError) -> None:
         """Every waiting client hears the error."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from tocsin.engine.committer import Lane
@@ -44,9 +45,10 @@ class Supervisor:
         self.closing = False
         #: Set before `close`, to have the node called not ready while requests still end.
         self.draining = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
+        self._claiming: set[int] = set()
         self._shunned: dict[int, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
@@ -55,7 +57,9 @@ class Supervisor:
             lane = self._lanes[shard_id % len(self._lanes)]
             shard = Shard(shard_id, context, lane, changed=self._changed, lost=self._lost)
             self.shards[shard_id] = shard
-            self._loaders[shard_id] = Loader(shard, context, changed=self._changed, leave=self._leave)
+            self._loaders[shard_id] = Loader(
+                shard, context, spawn=self._spawn, changed=self._changed, leave=self._leave
+            )
 
     # ------------------------------------------------------------------ life
 
@@ -87,6 +91,9 @@ class Supervisor:
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
         self.closing = True
+        while self._claiming:
+            # What such a claim brings is given back by it.
+            await asyncio.sleep(0.01)
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
         await self._stop()
@@ -113,11 +120,11 @@ class Supervisor:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             error = task.exception()
             assert error is not None
@@ -148,6 +155,8 @@ class Supervisor:
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
+            if self._last_ok is not None:
+                self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
         self._last_ok = sent
         # The store read its clock somewhere within the round trip; the doubt is on our side.
         round_trip = done - sent
@@ -160,7 +169,7 @@ class Supervisor:
         if not self._verified:
             await self._verify()
         if self.dispatcher.paused_reason is not None:
-            self.dispatcher.resume()
+            self.dispatcher.resume(wall - sent)
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
@@ -178,8 +187,10 @@ class Supervisor:
     async def _supervise(self) -> None:
         context = self._context
         try:
+            # In this order: who owns a shard wrote its member row before, so whoever is missing now has left for good.
+            states = await context.bounded(context.store.shards())
             self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
-            self.states = {state.shard_id: state for state in await context.bounded(context.store.shards())}
+            self.states = {state.shard_id: state for state in states}
         except StoreCorrupted:
             raise
         except StoreError as error:
@@ -193,11 +204,21 @@ class Supervisor:
                 continue
             wanted = self._wanted(shard.shard_id)
             if shard.window is not None and not wanted and self._settled(boot):
-                self._guarded(shard, self._release(shard))
+                self._guarded(shard, partial(self._release, shard))
             elif shard.window is not None and not shard.draining:
-                self._guarded(shard, sweep(shard, context, self.dispatcher))
+                shard.try_refused_again()
+                self._guarded(shard, partial(sweep, shard, context, self.dispatcher))
             elif shard.window is None and wanted and self._may_claim(shard.shard_id, boot):
-                self._guarded(shard, self._claim(shard))
+                self._guarded(shard, partial(self._claim, shard))
+            elif shard.window is None and not wanted:
+                self._disown(shard)
+
+    def _disown(self, shard: Shard) -> None:
+        """A shard still in this node's name, because a release failed or a claim landed late, is given back: nobody else
+        may claim it while this node lives."""
+        state = self.states.get(shard.shard_id)
+        if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
+            self._guarded(shard, partial(self._release_version, shard.shard_id, state.version))
 
     def _wanted(self, shard_id: int) -> bool:
         exclusive = self._context.store.capabilities.exclusive
@@ -220,22 +241,31 @@ class Supervisor:
             return True
         return self.membership.standing_still(state.owner, boot) is not None
 
-    def _guarded(self, shard: Shard, work: Coroutine[Any, Any, None]) -> None:
+    def _guarded(self, shard: Shard, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs it unless something else is being done to the shard."""
         if shard.shard_id in self._busy:
-            work.close()
             return
         self._busy.add(shard.shard_id)
 
         async def run() -> None:
             try:
-                await work
+                await work()
             finally:
                 self._busy.discard(shard.shard_id)
 
         self._spawn(run())
 
     async def _claim(self, shard: Shard) -> None:
+        """One claim of a shard at a time: each success is used exactly once."""
+        if shard.window is not None or shard.shard_id in self._claiming:
+            return
+        self._claiming.add(shard.shard_id)
+        try:
+            await self._take(shard)
+        finally:
+            self._claiming.discard(shard.shard_id)
+
+    async def _take(self, shard: Shard) -> None:
         """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""
         context, shard_id = self._context, shard.shard_id
         state = self.states.get(shard_id) or ShardState(shard_id, 0, None)
@@ -262,7 +292,9 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
-        elif not self.closing:
+        elif self.closing:
+            await self._release_version(shard_id, version)
+        else:
             shard.own(version)
 
     async def _reclaim(self, shard: Shard) -> None:

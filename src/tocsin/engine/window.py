@@ -107,6 +107,9 @@ class Window:
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[Op] = deque()
         self._client_ops: dict[bytes, int] = {}
+        # Generations that are about to be parked: they must not ring meanwhile, even if a load brings them again.
+        self._parking: dict[bytes, bytes] = {}
+        self._refused: deque[tuple[int, Op | Finished]] = deque()
         self._sequence = 0
         # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
         self._order: list[Key] = []
@@ -131,6 +134,8 @@ class Window:
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for flight in self.flights.get(uuid, ()):
                 flight.superseded = True
+        elif op.kind is Kind.PARK:
+            self._parking[op.uuid] = op.expected
         if op.timer is not None and not op.timer.firing:
             op.timer.firing = self._firing(op)
         self.pending.append(op)
@@ -158,7 +163,10 @@ class Window:
 
     def set_aside(self) -> None:
         """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
-        heappush(self._aside, heappop(self._order))
+        key = heappop(self._order)
+        while self._order and self._order[0] == key:
+            heappop(self._order)
+        heappush(self._aside, key)
         if len(self._aside) > 2 * len(self.rows) + 1_000:
             self._aside = self._compacted(self._aside)
 
@@ -228,6 +236,11 @@ class Window:
         """Whether a batch would have anything to do, now or after a while."""
         return bool(self.pending or self.finished)
 
+    @property
+    def parking(self) -> bool:
+        """Whether rows wait to be parked."""
+        return bool(self._parking)
+
     def to_fetch(self, rows_max: int) -> list[bytes]:
         """The uuids among the next operations whose present state only the store knows (rule 17)."""
         wanted: dict[bytes, None] = {}
@@ -278,6 +291,10 @@ class Window:
         batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
         if with_finished and self.finished:
             self._take_finished(batch, rows_max, now_us, boot_us, exact_after_us, history_rule)
+        elif self.finished:
+            for uuid in (*batch.final, *sorted(batch.relied_on)):
+                if uuid in self.finished:
+                    self._take(batch, self.finished[uuid], now_us, history_rule)
         return batch
 
     def _resolve(
@@ -296,6 +313,9 @@ class Window:
             return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
         if kind is Kind.RETRY:
             assert op.timer is not None
+            answered = self.retrying.get(uuid)
+            if uuid in batch.final or answered is None or answered.generation != op.expected:
+                return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
         present: Row | None
         if uuid in batch.final:
@@ -303,6 +323,7 @@ class Window:
             if present is None and kind <= Kind.DELETE:
                 return TimerNotPending("the timer was deleted")
         elif uuid in self.finished:
+            batch.relied_on.add(uuid)
             return TimerNotPending("the timer has finished") if kind <= Kind.DELETE else None
         else:
             present = self._present(uuid)
@@ -402,15 +423,20 @@ class Window:
         for entry in candidates:
             uuid = entry.row.key[1]
             in_range = mark is not None and entry.row.key <= mark
-            rewritten = uuid in batch.final
+            needed = uuid in batch.final or uuid in batch.relied_on
             waited = boot_us - entry.since_us >= exact_after_us or not self.range_delete
-            if not (in_range or rewritten or (waited and len(batch.finished) < len(chosen))):
-                continue
-            batch.finished.append(entry)
-            if entry.with_history:
-                self._record(batch, entry.row, entry.timer, now_us, history_rule)
-            if not in_range and not rewritten:
-                batch.store.deletes.append(uuid)
+            if in_range or needed or (waited and len(batch.finished) < len(chosen)):
+                self._take(batch, entry, now_us, history_rule)
+
+    def _take(self, batch: Batch, entry: Finished, now_us: int, history_rule: HistoryRule) -> None:
+        """The finished timer leaves with this batch: by the range delete, by being rewritten, or by its uuid."""
+        key = entry.row.key
+        batch.finished.append(entry)
+        if entry.with_history:
+            self._record(batch, entry.row, entry.timer, now_us, history_rule)
+        mark = batch.store.delete_to
+        if key[1] not in batch.final and (mark is None or key > mark):
+            batch.store.deletes.append(key[1])
 
     def _first_unfinished(self, batch: Batch) -> Key:
         """The smallest key that a range delete must not reach: in the window, in flight, held, retrying, or upserted."""
@@ -439,18 +465,34 @@ class Window:
     def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
         """A batch of nothing but the exact delete of one finished timer."""
         batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
-        batch.finished.append(entry)
-        batch.store.deletes.append(entry.row.key[1])
-        if entry.with_history:
-            self._record(batch, entry.row, entry.timer, now_us, history_rule)
+        self._take(batch, entry, now_us, history_rule)
         return batch
 
-    def give_up(self, entry: Finished) -> None:
-        """The store refuses to delete it: held, so that it neither rings again here nor is deleted by range."""
+    def give_up(self, entry: Finished, boot_us: int) -> None:
+        """The store refuses to delete it: held, so that it neither rings again here nor is deleted by range, until
+        `try_refused_again`."""
         uuid = entry.row.key[1]
         if self.finished.get(uuid) is entry:
             del self.finished[uuid]
             self.held[uuid] = Held(entry.row, None)
+            self._refused.append((boot_us, entry))
+
+    def try_refused_again(self, until_us: int) -> bool:
+        """What the store refused up to that boot time waits for a batch again; whether there was anything."""
+        any_again = False
+        while self._refused and self._refused[0][0] <= until_us:
+            _, refused = self._refused.popleft()
+            any_again = True
+            if isinstance(refused, Op):
+                self.pending.append(refused)
+                continue
+            uuid = refused.row.key[1]
+            held = self.held.get(uuid)
+            if held is not None and held.row is refused.row:
+                del self.held[uuid]
+                refused.with_history = True
+                self.finished[uuid] = refused
+        return any_again
 
     def committed(self, batch: Batch, boot_us: int) -> None:
         """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
@@ -463,6 +505,7 @@ class Window:
         for uuid, row in batch.final.items():
             if row is not None and self._known(row):
                 # A load brought this row before the commit's answer came, and it has moved on since.
+                self._forget_former(row)
                 continue
             self._remove(uuid)
             self.held.pop(uuid, None)
@@ -477,8 +520,22 @@ class Window:
         for op in batch.ops:
             if op.kind <= Kind.DELETE:
                 self._forget_client_op(op.uuid)
-                if op.uuid not in batch.final:
-                    self._reinstate(op.uuid, boot_us)
+                self._reinstate(op.uuid, boot_us)
+            elif op.kind is Kind.PARK:
+                self._parking.pop(op.uuid, None)
+
+    def _forget_former(self, row: Row) -> None:
+        """The row is durable: of the states before it, nothing counts any more."""
+        uuid, born = row.key[1], row.generation
+        for flight in self.flights.get(uuid, ()):
+            if flight.row.generation != born:
+                flight.superseded = flight.stale = True
+        held = self.held.get(uuid)
+        if held is not None and held.row.generation != born:
+            del self.held[uuid]
+        retried = self.retrying.get(uuid)
+        if retried is not None and retried.generation != born:
+            del self.retrying[uuid]
 
     def abandon(self, batch: Batch) -> None:
         """The batch certainly had no effect: its operations come first again."""
@@ -489,11 +546,9 @@ class Window:
         if op.kind <= Kind.DELETE:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
-        elif op.kind is Kind.RETRY:
-            row = self.retrying.pop(op.uuid, None)
-            if row is not None:
-                # Not written, so the old row stands; memory keeps it from ringing again until the next claim.
-                self.held[op.uuid] = Held(row, None)
+        else:
+            # The old row stands, and memory keeps it from ringing, until `try_refused_again`.
+            self._refused.append((boot_us, op))
         if op.reply is not None:
             op.reply(error)
 
@@ -513,7 +568,8 @@ class Window:
             del self._client_ops[uuid]
 
     def _reinstate(self, uuid: bytes, boot_us: int) -> None:
-        """A client's write came to nothing: attempts that it overruled decide again."""
+        """A client's write is through or came to nothing: attempts that it overruled, and that are of the durable state,
+        decide again."""
         if uuid in self._client_ops:
             return
         for flight in self.flights.get(uuid, ()):
@@ -625,7 +681,7 @@ class Window:
             self.bytes -= former.size
         self.rows[uuid] = row
         self.bytes += row.size
-        heappush(self._order, row.key)
+        heappush(self._aside if self._parking.get(uuid) == row.generation else self._order, row.key)
         if len(self._order) > 2 * len(self.rows) + 1_000:
             # Outdated keys far from the top would pile up for the whole look-ahead.
             self._order = self._compacted(self._order)

@@ -1,1 +1,1 @@
-"""Helpers for whoever tests Tocsin or an adapter of their own: a conformance suite for stores, a store that fails."""
+"""Helpers for whoever tests Tocsin or an adapter of their own: conformance suites, faults, clocks, virtual time."""

@@ -1,0 +1,512 @@
+"""Random interleavings of everything that can happen to the pure window: one shard, several owners, one fenced store.
+
+No loop and no tasks: each step is one action drawn by chance, and the rules are checked after each. Time is in ticks.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+
+from tests.simulation.ledger import ABSENT, Ledger, Violation
+from tests.simulation.link import at_once
+from tests.simulation.receiver import payload_of, token_of
+from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, Kind, LoadRequest, Op, Row
+from tocsin.engine.window import Window, revived
+from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
+from tocsin.stores.memory import MemoryStore
+
+_LEASE = 24
+_LOOK_AHEAD = 30
+_UUID_MAX = b"\xff" * 16
+_HEALING_ROUNDS = 300
+
+
+class Letter:
+    """A batch on its way to the store, and its answer on the way back."""
+
+    def __init__(self, owner: Owner, batch: Batch) -> None:
+        self.owner = owner
+        self.batch = batch
+        self.result: Applied | DefiniteFailure | None = None
+
+
+class Owner:
+    """One claim's holder, as the engine around the window would be."""
+
+    def __init__(self, node: int, incarnation: bytes, version: int, adrift: list[Flight], now: int) -> None:
+        self.node = node
+        self.incarnation = incarnation
+        self.window = Window(0, version, incarnation, adrift=adrift)
+        self.letter: Letter | None = None
+        self.load: tuple[LoadRequest, Loaded | None] | None = None
+        self.waiting: list[Row] = []
+        self.cut: int | None = None
+        self.last_beat = now
+        self.cut_off = False
+
+
+class Interleaving:
+    """One seeded run. `run` returns what was broken, or None."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = rng = random.Random(f"interleaving/{seed}")
+        self.trace: list[tuple[Any, ...]] = []
+        self.faulty = seed % 5 != 0
+        self.store = MemoryStore()
+        self.now = 1_000
+        self.skew = [0, 0, 0]
+        self.ledger = Ledger(self._broken)
+        self.uuids = [rng.randbytes(16) for _ in range(5)]
+        self.busy: dict[bytes, Op] = {}
+        self.letters: list[Letter] = []
+        self.owners: list[Owner] = []
+        self._claims = 0
+        self._steps = rng.choice((40, 100, 200, 400))
+        self._claim(0)
+
+    # ------------------------------------------------------------------ what happened
+
+    def say(self, *what: object) -> None:
+        """Adds to the trace."""
+        self.trace.append((self.now, *what))
+
+    def _broken(self, kind: str, detail: str) -> None:
+        self.say("VIOLATION", kind, detail)
+        raise Violation(kind, detail)
+
+    def run(self) -> Violation | None:
+        """Steps, healing, reckoning."""
+        try:
+            for _ in range(self._steps):
+                self._rng.choice(_ACTIONS)(self)
+                self._check()
+            self._heal()
+        except Violation as violation:
+            return violation
+        except ValueError as error:
+            return Violation("BATCH", str(error))
+        return None
+
+    # ------------------------------------------------------------------ ownership
+
+    def _claim(self, node: int) -> Owner:
+        version = self.store._shards[0].version if 0 in self.store._shards else 0
+        incarnation = bytes([node]) * 8 + self._claims.to_bytes(8, "big")
+        adrift: list[Flight] = []
+        for owner in [o for o in self.owners if o.node == node]:
+            incarnation = owner.incarnation
+            adrift = [flight for flights in owner.window.flights.values() for flight in flights]
+            self._drop(owner)
+        self._claims += 1
+        granted = at_once(self.store.claim(0, expected_version=version, owner=incarnation))
+        owner = Owner(node, incarnation, granted, adrift, self.now)
+        self.owners.append(owner)
+        self.say("claim", node, granted)
+        return owner
+
+    def _drop(self, owner: Owner) -> None:
+        self.owners.remove(owner)
+        if owner.letter is not None:
+            for op in owner.letter.batch.ops:
+                self._reply(op, Unavailable("unknown"))
+        window = owner.window
+        window.refuse_clients(Unavailable("lost"), self.now)
+
+    def _present(self) -> Owner | None:
+        shard = self.store._shards[0]
+        return next((o for o in self.owners if (o.window.version, o.incarnation) == (shard.version, shard.owner)), None)
+
+    def fault(self) -> None:
+        """Another node takes over once the lease allows it, a crash, a cut, a skewed clock."""
+        if not self.faulty:
+            return
+        chance = self._rng.random()
+        present = self._present()
+        if chance < 0.3:
+            for owner in self.owners:
+                owner.cut_off = self._rng.random() < 0.5
+        elif chance < 0.45:
+            if present is None or self.now - present.last_beat >= _LEASE:
+                self._claim(self._rng.randrange(3))
+        elif chance < 0.5 and self.owners:
+            owner = self._rng.choice(self.owners)
+            self.say("crash", owner.node)
+            self._drop(owner)
+        elif chance < 0.6 and present is not None:
+            # A graceful hand-over in the midst of everything.
+            self._drop(present)
+            self._claim(self._rng.randrange(3))
+        else:
+            self.skew[self._rng.randrange(3)] = self._rng.randint(-4, 4)
+
+    def beat(self) -> None:
+        """Heartbeats renew the lease of whoever reaches the store; a lapsed one is verified first."""
+        for owner in list(self.owners):
+            if owner.cut_off:
+                continue
+            if self.now - owner.last_beat >= _LEASE and owner is not self._present():
+                self._drop(owner)
+            else:
+                owner.last_beat = self.now
+
+    def tick(self) -> None:
+        """Time passes."""
+        self.now += self._rng.randint(1, 3)
+
+    # ------------------------------------------------------------------ clients
+
+    def client(self) -> None:
+        """A request for a timer that none is under way for."""
+        rng = self._rng
+        uuid = rng.choice(self.uuids)
+        if uuid in self.busy or not self.owners:
+            return
+        owner = rng.choice(self.owners)
+        if owner.cut_off:
+            return
+        kind = rng.choice((Kind.CREATE, Kind.CREATE, Kind.UPDATE, Kind.DELETE))
+        due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
+        due = due // 5 * 5 if rng.random() < 0.4 else due
+        states = self.ledger.states(uuid)
+        token = ABSENT
+        if kind is not Kind.DELETE:
+            token = self.ledger.token(due, self.now)
+        added = token not in states
+        states.add(token)
+        op = Op(kind, uuid, "n")
+        if kind is Kind.CREATE:
+            op.timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
+        elif kind is Kind.UPDATE:
+            op.changes = Changes(execute_at=due, payload=payload_of(token))
+        if rng.random() < 0.2:
+            op.deadline_us = self.now + rng.randint(0, 6)
+        op.reply = lambda answer: self._heard(uuid, token, added, answer)
+        self.busy[uuid] = op
+        self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.version)
+        owner.window.accept(op)
+
+    def _reply(self, op: Op, answer: Any) -> None:
+        if op.reply is not None:
+            op.reply(answer)
+
+    def _heard(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
+        if self.busy.pop(uuid, None) is None:
+            return
+        self.say("heard", uuid.hex()[:4], token, type(answer).__name__)
+        states = self.ledger.states(uuid)
+        if answer is None or isinstance(answer, Row):
+            self.ledger.acknowledged(uuid, token)
+        elif isinstance(answer, TimerNotFound | TimerNotPending):
+            if added:
+                states.discard(token)
+            self.ledger.gone(uuid, answer.code)
+            if uuid in self.store._shards[0].live:
+                self._broken("NOT DURABLE", uuid.hex()[:4])
+        elif isinstance(answer, RequestExpired | DefiniteFailure) and added:
+            states.discard(token)
+
+    # ------------------------------------------------------------------ committer
+
+    def send(self, owner: Owner | None = None, *, all_of_it: bool = False) -> None:
+        """Assembles a batch and sends it, cut as small as failures ask for."""
+        owner = owner or self._any_owner()
+        if owner is None or owner.letter is not None:
+            return
+        window, rng = owner.window, self._rng
+        rows_max = owner.cut or rng.choice((1, 2, 100))
+        with_finished = owner.cut is None
+        uuids = window.to_fetch(rows_max)
+        found = at_once(self.store.fetch(0, uuids))
+        batch = window.assemble(
+            now_us=self.now + self.skew[owner.node], boot_us=self.now, rows_max=rows_max,
+            bytes_max=rng.choice((300, 100_000)), exact_after_us=0 if all_of_it else rng.choice((0, 4, 1_000)),
+            history_rule=_keep_all, fetched=found, fetched_uuids=uuids, with_finished=with_finished,
+        )  # fmt: skip
+        if owner.cut is not None and not batch.ops:
+            owner.cut = None
+            if window.finished and rng.random() < 0.5:
+                batch = window.assemble_one(rng.choice(list(window.finished.values())), self.now, _keep_all)
+        if not batch.ops and not batch.finished:
+            return
+        owner.letter = Letter(owner, batch)
+        self.letters.append(owner.letter)
+        self.say("send", window.version, _seen(batch))
+
+    def network(self, letter: Letter | None = None) -> None:
+        """A batch arrives, is lost, or fails; or its answer comes back or not."""
+        if letter is None:
+            if not self.letters:
+                return
+            letter = self._rng.choice(self.letters)
+            if letter.owner.cut_off and self._rng.random() < 0.7:
+                return
+        chance = self._rng.random() if self.faulty else 1.0
+        if letter.result is None:
+            if chance < 0.03:
+                self.letters.remove(letter)
+            elif chance < 0.1:
+                letter.result = DefiniteFailure("no")
+            else:
+                self._land(letter)
+            return
+        self.letters.remove(letter)
+        if chance < 0.04 or letter.owner not in self.owners or letter.owner.letter is not letter:
+            return
+        letter.owner.letter = None
+        self._answered(letter)
+
+    def _land(self, letter: Letter) -> None:
+        shard, part = self.store._shards[0], letter.batch.store
+        before = dict(shard.live)
+        (letter.result,) = at_once(self.store.apply([part]))
+        self.say("land", part.version, letter.result.name)
+        if letter.result is Applied.DURABLE:
+            finished = {entry.row.generation for entry in letter.batch.finished}
+            written = {row.uuid for row in part.upserts} | set(part.deletes)
+            for uuid, row in before.items():
+                if uuid not in shard.live and uuid not in written and row.generation not in finished:
+                    self._broken("RANGE", f"{uuid.hex()[:4]} was unfinished, deleted up to {part.delete_to}")
+
+    def _answered(self, letter: Letter) -> None:
+        owner, batch = letter.owner, letter.batch
+        if letter.result is Applied.DURABLE:
+            owner.window.committed(batch, self.now)
+            for op, answer in zip(batch.ops, batch.answers, strict=True):
+                self._reply(op, answer)
+        elif letter.result is Applied.OWNERSHIP_LOST:
+            for op in batch.ops:
+                self._reply(op, Unavailable("fenced"))
+            owner.letter = None
+            self._drop(owner)
+        else:
+            self._failed(owner, batch)
+
+    def _failed(self, owner: Owner, batch: Batch) -> None:
+        """Rule 5: ever smaller parts, until the offender is refused."""
+        window = owner.window
+        window.abandon(batch)
+        if len(batch.ops) == 1 and owner.cut is not None:
+            op = window.pending.popleft()
+            window.refuse(op, DefiniteFailure("refused"), self.now)
+        elif not batch.ops and owner.cut is None and len(batch.finished) == 1 and not batch.store.upserts:
+            window.give_up(batch.finished[0], self.now)
+        else:
+            owner.cut = max(len(batch.ops) // 2, 1)
+
+    def refused(self) -> None:
+        """What was refused is tried again."""
+        owner = self._any_owner()
+        if owner is not None:
+            owner.window.try_refused_again(self.now - 10)
+
+    def timeout(self) -> None:
+        """Rule 3: an outcome is given up; the claim is taken anew by the same node, or lost to another."""
+        owner = self._any_owner()
+        if not self.faulty or owner is None or owner.letter is None:
+            return
+        if owner is not self._present():
+            self._drop(owner)
+            return
+        self.say("unknown", owner.window.version)
+        self._claim(owner.node)
+
+    # ------------------------------------------------------------------ loader
+
+    def load(self, owner: Owner | None = None) -> None:
+        """The next of: announce, read, join."""
+        owner = owner or self._any_owner()
+        if owner is None or owner.cut_off:
+            return
+        window = owner.window
+        if owner.load is None:
+            request = window.announce_load((self.now + self.skew[owner.node] + _LOOK_AHEAD, _UUID_MAX))
+            if request is not None:
+                owner.load = (request, None)
+            return
+        request, page = owner.load
+        if page is None:
+            read = at_once(self.store.load(0, request.after, request.up_to, self._rng.choice((1, 2, 50))))
+            owner.load = (request, read)
+            return
+        owner.load = None
+        if self.faulty and self._rng.random() < 0.05:
+            window.load_failed(request)
+            return
+        joined = window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+        self.say("joined", window.version, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
+
+    def truncate(self) -> None:
+        """Memory is short."""
+        owner = self._any_owner()
+        if owner is not None and owner.window.rows:
+            owner.window.truncate(self._rng.randrange(len(owner.window.rows)))
+            self.say("truncate", owner.window.version, owner.window.horizon[0])
+
+    # ------------------------------------------------------------------ dispatcher
+
+    def dispatch(self, owner: Owner | None = None, *, ring: bool = False) -> None:
+        """A due row rings, waits for its destination, or is parked."""
+        owner = owner or self._any_owner()
+        if owner is None or self.now - owner.last_beat >= _LEASE:
+            return
+        window, rng = owner.window, self._rng
+        if owner.waiting and rng.random() < 0.5:
+            row = owner.waiting.pop(0)
+            if window.holds(row):
+                self._ring(owner, row)
+            return
+        due = window.due(self.now + self.skew[owner.node])
+        if due is None:
+            return
+        chance = 0.0 if ring else rng.random()
+        if chance < 0.7:
+            self._ring(owner, due)
+            return
+        window.set_aside()
+        if chance < 0.9:
+            owner.waiting.append(due)
+        else:
+            self.say("park", due.key[1].hex()[:4])
+            window.accept(Op(Kind.PARK, due.key[1], "n", expected=due.generation, reason="destination:h"))
+
+    def _ring(self, owner: Owner, row: Row) -> None:
+        owner.window.dispatch(row)
+        token = token_of(row.timer.payload)
+        self.say("RING", owner.window.version, row.key[1].hex()[:4], token)
+        self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
+
+    def answer(self, *, finish: float = 0.6) -> None:
+        """An attempt under way ends."""
+        owner = self._any_owner()
+        if owner is None or not owner.window.flights:
+            return
+        rng, window = self._rng, owner.window
+        flight = rng.choice(rng.choice(list(window.flights.values())))
+        token = token_of(flight.row.timer.payload)
+        timer = msgspec.structs.replace(flight.row.timer)
+        conclusion: Conclusion = Finish(timer)
+        final = rng.random() < finish
+        if not final:
+            again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
+            conclusion = Again(timer, again)
+        self.ledger.answered(token, final=final, conclusive=False)
+        decides = window.answered(flight, conclusion, self.now)
+        self.say("answer", window.version, flight.row.key[1].hex()[:4], token, final, decides)
+
+    def resume(self) -> None:
+        """What was parked comes back."""
+        owner = self._any_owner()
+        if owner is None or owner.cut_off:
+            return
+        for row in at_once(self.store.load_parked(0, KEY_MIN, 2)).rows:
+            owner.window.accept(Op(Kind.RESUME, row.uuid, "n", expected=row.generation))
+
+    def _any_owner(self) -> Owner | None:
+        return self._rng.choice(self.owners) if self.owners else None
+
+    # ------------------------------------------------------------------ rules
+
+    def _check(self) -> None:
+        live = self.store._shards[0].live
+        self.ledger.check({uuid: token_of(decode_record(row.record).payload) for uuid, row in live.items()})
+        for owner in self.owners:
+            self._check_memory(owner.window)
+        present = self._present()
+        if present is not None:
+            self._check_complete(present)
+
+    def _check_memory(self, window: Window) -> None:
+        if window.bytes != sum(row.size for row in window.rows.values()):
+            self._broken("ACCOUNT", f"{window.bytes} bytes")
+        if window.flights_count != sum(len(flights) for flights in window.flights.values()):
+            self._broken("ACCOUNT", f"{window.flights_count} flights")
+        known = {*window._order, *window._aside}
+        for row in window.rows.values():
+            if row.key not in known:
+                self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is in no order")
+            if row.key > window.horizon:
+                self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is beyond the horizon")
+
+    def _check_complete(self, owner: Owner) -> None:
+        """Rule 7 for the owner, against the store; what a batch under way has written is known only to the store."""
+        window = owner.window
+        letter = owner.letter
+        unsure = set(letter.batch.final) if letter is not None and letter.result is Applied.DURABLE else set()
+        for uuid, stored in self.store._shards[0].live.items():
+            if stored.parked is not None or stored.key > window.horizon or uuid in unsure:
+                continue
+            row = window.rows.get(uuid)
+            if (row is None or row.generation != stored.generation) and not window._known(revived(stored)):
+                self._broken("INCOMPLETE", f"{uuid.hex()[:4]} at {stored.execute_at}, horizon {window.horizon[0]}")
+        for uuid, row in window.rows.items():
+            durable = self.store._shards[0].live.get(uuid)
+            if uuid not in unsure and (durable is None or durable.generation != row.generation):
+                self._broken("PHANTOM", f"{uuid.hex()[:4]} at {row.key[0]} is not what the store has")
+
+    # ------------------------------------------------------------------ the end
+
+    def _heal(self) -> None:
+        self.say("healing")
+        self.faulty, self.skew = False, [0, 0, 0]
+        while self.letters:
+            self.network(self.letters[0])
+        owner = self._present() or self._claim(0)
+        for other in [o for o in self.owners if o is not owner]:
+            self._drop(other)
+        if owner.letter is not None:
+            owner = self._claim(owner.node)
+        owner.cut_off = False
+        for _ in range(_HEALING_ROUNDS):
+            self._healthy_round(owner)
+            if not self.store._shards[0].live and not owner.window.pending and not self.letters:
+                break
+        live = self.store._shards[0].live
+        self.ledger.check_drained({uuid: token_of(decode_record(row.record).payload) for uuid, row in live.items()})
+        window = owner.window
+        for part in (window.rows, window.held, window.retrying, window.finished, window._client_ops, window._parking):
+            if part:
+                self._broken("LEAKED", repr(part))
+        if self.busy:
+            self._broken("UNANSWERED", repr(list(self.busy)))
+
+    def _healthy_round(self, owner: Owner) -> None:
+        self.now += 2
+        owner.last_beat = self.now
+        owner.window.try_refused_again(self.now)
+        for _ in range(3):
+            self.load(owner)
+        for _ in range(5):
+            self.dispatch(owner, ring=True)
+        while owner.window.flights:
+            self.answer(finish=1.0)
+        if self.now % 8 == 0:
+            self.resume()
+        self.send(owner, all_of_it=True)
+        while self.letters:
+            self.network(self.letters[0])
+        self._check()
+
+
+def _keep_all(namespace: str) -> tuple[HistoryMode, int]:
+    return HistoryMode.ALL, 1_000_000
+
+
+def _seen(batch: Batch) -> str:
+    part: ShardBatch = batch.store
+    upserts = [(row.execute_at, row.uuid.hex()[:4], row.parked is not None) for row in part.upserts]
+    mark = (part.delete_to[0], part.delete_to[1].hex()[:4]) if part.delete_to not in (None, KEY_MAX) else None
+    return f"upserts {upserts} deletes {[uuid.hex()[:4] for uuid in part.deletes]} to {mark}"
+
+
+_ACTIONS = (
+    [Interleaving.tick] * 3 + [Interleaving.client] * 4 + [Interleaving.send] * 4 + [Interleaving.network] * 7
+    + [Interleaving.load] * 6 + [Interleaving.dispatch] * 5 + [Interleaving.answer] * 3 + [Interleaving.beat] * 2
+    + [Interleaving.fault, Interleaving.timeout, Interleaving.truncate, Interleaving.truncate, Interleaving.resume]
+    + [Interleaving.refused]
+)  # fmt: skip

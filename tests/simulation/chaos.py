@@ -1,0 +1,160 @@
+"""What goes wrong, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tocsin.model.ids import timer_uuid
+from tocsin.model.namespace import Namespace
+from tocsin.ports.store import StoredRow, generation
+
+if TYPE_CHECKING:
+    from .node import Node
+    from .world import World
+
+SECOND = 1_000_000
+
+
+class Chaos:
+    """Faults in faulty runs; in the others only what a healthy service meets: pauses, silent hosts, bad rows."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rng = world.rng("chaos")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._bad_rows = 0
+        self._ending: set[Node] = set()
+        for node in world.nodes:
+            node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if world.faulty else 0.0
+            node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if world.faulty else 0.0
+
+    async def run(self, until_s: float) -> None:
+        """One mishap after another."""
+        rng, world = self._rng, self._world
+        healthy = (self._pause_namespace, self._silence_host, self._bad_row)
+        faults = (
+            self._crash, self._restart, self._freeze, self._freeze, self._cut, self._cut, self._cut,
+            self._jump, self._drift, self._poison, self._blur,
+        )  # fmt: skip
+        while world.loop.time() < until_s:
+            await asyncio.sleep(rng.uniform(0.2, 6.0))
+            kinds = healthy + faults if world.faulty else healthy
+            self._tasks.append(world.loop.create_task(rng.choice(kinds)(rng.choice(world.nodes))))
+
+    async def heal(self) -> None:
+        """Everything is put right; what is still under way is waited for."""
+        world = self._world
+        world.say("healing")
+        for node in world.nodes:
+            node.link.fault_rate = node.link.slow_rate = 0.0
+            node.link.poison = set()
+        await asyncio.gather(*self._tasks)
+        for node in world.nodes:
+            node.link.fault_rate = 0.0
+            node.link.cut = ""
+            node.thaw()
+            node.clock.correct()
+        world.broken_hosts.clear()
+        for name in world.namespaces:
+            await self._set_paused(name, False)
+        world.healed = True
+        world.say("healed")
+
+    # ------------------------------------------------------------------ faults
+
+    async def _crash(self, node: Node) -> None:
+        if node.supervisor is None or node in self._ending:
+            return
+        self._ending.add(node)
+        await node.crash()
+        await asyncio.sleep(self._rng.choice((0.0, 1.0, 8.0)))
+        node.start()
+        self._ending.discard(node)
+
+    async def _restart(self, node: Node) -> None:
+        if node.supervisor is None or node in self._ending:
+            return
+        self._ending.add(node)
+        await node.close()
+        await asyncio.sleep(self._rng.uniform(0, 3))
+        node.start()
+        self._ending.discard(node)
+
+    async def _freeze(self, node: Node) -> None:
+        if node.frozen:
+            return
+        node.freeze()
+        self._world.say("freeze", node.name)
+        await asyncio.sleep(self._rng.choice((0.5, 3.5, 12.0)))
+        self._world.say("thaw", node.name)
+        node.thaw()
+
+    async def _cut(self, node: Node) -> None:
+        node.link.cut = self._rng.choice(("refused", "silent", "deaf"))
+        self._world.say("cut", node.name, node.link.cut)
+        await asyncio.sleep(self._rng.choice((0.3, 2.9, 4.0, 12.0)))
+        node.link.cut = ""
+        self._world.say("uncut", node.name)
+
+    async def _jump(self, node: Node) -> None:
+        offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)
+        node.clock.jump(offset_us)
+        self._world.say("jump", node.name, offset_us)
+        await asyncio.sleep(self._rng.uniform(0, 8))
+        node.clock.correct()
+        self._world.say("clock corrected", node.name)
+
+    async def _drift(self, node: Node) -> None:
+        node.clock.drift(self._rng.randint(-5_000, 5_000))
+
+    async def _poison(self, node: Node) -> None:
+        clients = self._world.clients
+        for other in self._world.nodes:
+            other.link.poison = {self._rng.choice(clients).uuid}
+        await asyncio.sleep(self._rng.uniform(0.5, 5))
+        for other in self._world.nodes:
+            other.link.poison = set()
+
+    async def _blur(self, node: Node) -> None:
+        former = node.link.fault_rate
+        node.link.fault_rate = 0.5
+        await asyncio.sleep(self._rng.uniform(0.2, 2))
+        node.link.fault_rate = former if not self._world.healed else 0.0
+
+    # ------------------------------------------------------------------ daily life
+
+    async def _pause_namespace(self, node: Node) -> None:
+        name = self._rng.choice(self._world.namespaces)
+        await self._set_paused(name, True)
+        await asyncio.sleep(self._rng.uniform(0.5, 8))
+        await self._set_paused(name, False)
+
+    async def _set_paused(self, name: str, paused: bool) -> None:
+        world = self._world
+        await world.store.put_namespace(Namespace(name, world.total_shards, 0, 0, paused=paused), create=False)
+        world.say("namespace", name, "paused" if paused else "goes on")
+        if paused:
+            world.paused_namespaces.add(name)
+        elif name in world.paused_namespaces:
+            world.paused_namespaces.discard(name)
+            world.namespaces_unpaused_s = world.loop.time()
+
+    async def _silence_host(self, node: Node) -> None:
+        host = self._rng.choice(self._world.hosts)
+        self._world.broken_hosts.add(host)
+        await asyncio.sleep(self._rng.uniform(0.5, 8))
+        self._world.broken_hosts.discard(host)
+
+    async def _bad_row(self, node: Node) -> None:
+        """A row that nobody can decode appears, as after a fault of the disk or of another program."""
+        world = self._world
+        shards = world.store._shards
+        if self._bad_rows >= 2 or not shards:
+            return
+        self._bad_rows += 1
+        uuid = timer_uuid("bad", str(self._bad_rows))
+        due = world.true_us() + 60 * SECOND
+        row = StoredRow(due, uuid, generation(0, bytes(16), self._bad_rows), "bad", str(self._bad_rows), (), b"?")
+        shards[self._rng.choice(sorted(shards))].upsert([row])
+        world.say("bad row", uuid.hex()[:6], due)

@@ -1,0 +1,218 @@
+"""Clients: one per timer, one request at a time, the same request again while it is answered Unavailable."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.engine.rows import Kind, Op, Row
+from tocsin.model.errors import (
+    DefiniteFailure,
+    Overloaded,
+    RequestExpired,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+    Unavailable,
+)
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Changes, Timer
+from tocsin.ports.store import Found
+
+from .ledger import ABSENT
+from .receiver import payload_of, token_of
+
+if TYPE_CHECKING:
+    from .node import Node
+    from .world import World
+
+SECOND = 1_000_000
+_POLICIES = (
+    None,
+    RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
+    RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
+    RetryPolicy(max_attempts=1_000, initial_interval_us=1, max_interval_us=SECOND),
+)
+#: The write was certainly not done: answers that say so, and an answer that never comes says nothing.
+_REFUSED = (RequestExpired, Overloaded, DefiniteFailure)
+
+
+class _Refused(Unavailable):
+    """Nobody could be asked."""
+
+
+class Client:
+    """Writes one timer, again and again."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self._world = world
+        self._rng = world.rng("client", number)
+        self._id = f"t{number}"
+        self._namespace = "ab"[number % 2]
+        self.uuid = timer_uuid(self._namespace, self._id)
+        self.shard_id = shard_of(namespace_hash(self._namespace), self.uuid, world.total_shards, world.total_shards)
+
+    async def run(self, until_s: float) -> None:
+        """Until that moment of the loop's clock."""
+        rng = self._rng
+        while self._world.loop.time() < until_s:
+            await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
+            choice = rng.random()
+            if choice < 0.5:
+                await self._write(Kind.CREATE)
+            elif choice < 0.7:
+                await self._write(Kind.UPDATE)
+            elif choice < 0.95:
+                await self._delete()
+            else:
+                await asyncio.sleep(rng.uniform(2, 15))
+
+    def _due(self) -> int:
+        rng, now = self._rng, self._world.true_us()
+        wait = rng.choice((-2.0, 0.0, rng.uniform(0, 3), rng.uniform(0, 10), rng.uniform(0, 30)))
+        due = now + int(wait * SECOND)
+        return due // SECOND * SECOND if rng.random() < 0.3 else due
+
+    async def _write(self, kind: Kind) -> None:
+        world, rng = self._world, self._rng
+        states = world.ledger.states(self.uuid)
+        moves = kind is Kind.CREATE or rng.random() < 0.5
+        policy = rng.choice(_POLICIES)
+        due = self._due()
+        before = [world.ledger.due[token] for token in states if token != ABSENT]
+        # An update that leaves the instant may meet any of the states, and a reschedule by the receiver.
+        earliest = due if moves else min(before, default=0) if self._never_rescheduled(states) else 0
+        token = world.ledger.token(earliest, world.true_us(), single=kind is Kind.CREATE and policy is None)
+        if kind is Kind.UPDATE:
+            policy = _POLICIES[1]
+        timer = Timer(
+            self._namespace, self._id, due, f"http://{rng.choice(world.hosts)}/", due, due,
+            payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
+        )  # fmt: skip
+        changes = Changes(execute_at=due if moves else msgspec.UNSET, payload=payload_of(token), retry=policy)
+        states.add(token)
+        world.say("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
+
+        def op() -> Op:
+            if kind is Kind.CREATE:
+                return Op(kind, self.uuid, self._namespace, timer=msgspec.structs.replace(timer))
+            return Op(kind, self.uuid, self._namespace, changes=changes)
+
+        answer, heard_all = await self._insist(op)
+        world.say("client hears", self.uuid.hex()[:6], token, _word(answer))
+        if isinstance(answer, Row):
+            if token_of(answer.timer.payload) != token:
+                world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
+            world.ledger.acknowledged(self.uuid, token)
+            world.ledger.created.add(self.uuid)
+            self._check_stored(token)
+        elif isinstance(answer, TimerNotFound | TimerNotPending):
+            if heard_all:
+                states.discard(token)
+            world.ledger.gone(self.uuid, answer.code)
+            self._check_absent()
+        elif isinstance(answer, _REFUSED) and heard_all:
+            states.discard(token)
+
+    def _never_rescheduled(self, states: set[int]) -> bool:
+        ledger = self._world.ledger
+        roots = {ledger.root[token] for token in states if token != ABSENT}
+        return not any(root in roots and token != root for token, root in ledger.root.items())
+
+    async def _delete(self) -> None:
+        world = self._world
+        states = world.ledger.states(self.uuid)
+        was_absent = ABSENT in states
+        states.add(ABSENT)
+        world.say("client", "DELETE", self.uuid.hex()[:6])
+        answer, heard_all = await self._insist(lambda: Op(Kind.DELETE, self.uuid, self._namespace))
+        world.say("client hears", self.uuid.hex()[:6], "DELETE", _word(answer))
+        if answer is None:
+            world.ledger.acknowledged(self.uuid, ABSENT)
+            self._check_absent()
+        elif isinstance(answer, TimerNotFound | TimerNotPending):
+            if heard_all and not was_absent:
+                states.discard(ABSENT)
+            world.ledger.gone(self.uuid, answer.code)
+            self._check_absent()
+        elif isinstance(answer, _REFUSED) and heard_all and not was_absent:
+            states.discard(ABSENT)
+
+    async def _insist(self, make: object) -> tuple[Row | TocsinError | None, bool]:
+        """The last answer, and whether no earlier try may have been done unheard."""
+        heard_all = True
+        answer: Row | TocsinError | None = None
+        for _ in range(self._rng.choice((1, 4, 12))):
+            answer = await self._ask(make())  # type: ignore[operator]
+            if not isinstance(answer, Unavailable | DefiniteFailure):
+                return answer, heard_all
+            heard_all = heard_all and isinstance(answer, (*_REFUSED, _Refused))
+            await asyncio.sleep(self._rng.uniform(0.05, 1.5))
+        return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), heard_all
+
+    async def _ask(self, op: Op) -> Row | TocsinError | None:
+        owners = [node for node in self._world.nodes if node.shard(self.shard_id) is not None]
+        if not owners:
+            return _Refused("no owner")
+        node = self._rng.choice(owners)
+        shard = node.shard(self.shard_id)
+        assert shard is not None
+        assert shard.window is not None
+        if self._rng.random() < 0.1:
+            self._view(node)
+        answer: asyncio.Future[Row | TocsinError | None] = self._world.loop.create_future()
+        op.deadline_us = node.clock.boottime_us() + self._world.limits.write_timeout_us
+        op.reply = lambda result: None if answer.done() else answer.set_result(result)
+
+        async def accept() -> None:
+            shard.accept(op)
+
+        # As a part of the node: what accepting sets in motion belongs to it.
+        task = node.inside(accept())
+        await asyncio.wait({task}, timeout=5.0)
+        if not task.done():
+            return Unavailable("the node does not answer")
+        if task.exception() is not None:
+            return _Refused("changing hands")
+        await asyncio.wait({answer}, timeout=8.0)
+        return answer.result() if answer.done() else Unavailable("no answer in time")
+
+    def _view(self, node: Node) -> None:
+        shard = node.shard(self.shard_id)
+        if shard is not None and shard.window is not None:
+            shard.window.view(self.uuid)
+
+    # ------------------------------------------------------------------ an answer is durable when it is heard
+
+    def _found(self) -> Found | None:
+        shard = self._world.store._shards.get(self.shard_id)
+        if shard is None:
+            return None
+        return Found(shard.live.get(self.uuid), shard.newest_history(self.uuid))
+
+    def _check_stored(self, token: int) -> None:
+        ledger, found = self._world.ledger, self._found()
+        if ledger.is_settled(token):
+            return
+        present = token_in(found)
+        if present is None or ledger.root[present] != ledger.root[token]:
+            self._world.broken("LOST", f"{self.uuid.hex()[:6]}: token {token} acknowledged, stored: {present}")
+
+    def _check_absent(self) -> None:
+        found = self._found()
+        if found is not None and found.live is not None:
+            self._world.broken("NOT DURABLE", f"{self.uuid.hex()[:6]} is still stored after an answer that it is not")
+
+
+def token_in(found: Found | None) -> int | None:
+    """The token of a live row."""
+    from tocsin.model.timer import decode_record
+
+    return token_of(decode_record(found.live.record).payload) if found is not None and found.live is not None else None
+
+
+def _word(answer: object) -> str:
+    return "ok" if answer is None or isinstance(answer, Row) else type(answer).__name__

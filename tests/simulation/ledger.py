@@ -1,0 +1,119 @@
+"""What clients were promised, what was seen to ring, and whether the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: The token of "no pending timer"; tokens of writes count from 1.
+ABSENT = 0
+
+
+class Violation(AssertionError):
+    """A promise was broken; `kind` is the stable word by which runs are compared."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+
+
+class Ledger:
+    """Every write has a token, which its timer's payload carries; per timer, `possible` has the tokens of the states in
+    which it may be: one after an acknowledgement, more while outcomes are unknown. A reschedule by the receiver makes a
+    child token of the same root."""
+
+    def __init__(self, broken: Callable[[str, str], None]) -> None:
+        self._broken = broken
+        self._tokens = 0
+        self.possible: dict[bytes, set[int]] = {}
+        self.due: dict[int, int] = {}
+        self.wanted: dict[int, int] = {}
+        self.root: dict[int, int] = {}
+        self.single: set[int] = set()
+        self.settled: set[int] = set()
+        self.fires: dict[int, int] = {}
+        self.done: set[int] = set()
+        self.duplicates = 0
+        #: Timers that were ever acknowledged.
+        self.created: set[bytes] = set()
+        self.early_us_max = 0
+
+    def token(self, due: int, now: int, *, parent: int | None = None, single: bool = False) -> int:
+        """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it."""
+        self._tokens += 1
+        self.due[self._tokens] = due
+        self.wanted[self._tokens] = max(due, now)
+        self.root[self._tokens] = self.root[parent] if parent is not None else self._tokens
+        if single:
+            self.single.add(self._tokens)
+        return self._tokens
+
+    def states(self, uuid: bytes) -> set[int]:
+        """The tokens of the states in which the timer may be."""
+        return self.possible.setdefault(uuid, {ABSENT})
+
+    def is_settled(self, token: int) -> bool:
+        """Whether the service has heard a final answer for it."""
+        return self.root[token] in self.settled
+
+    # ------------------------------------------------------------------ answers to clients
+
+    def acknowledged(self, uuid: bytes, token: int) -> None:
+        """The write (or delete: ABSENT) is durable."""
+        self.possible[uuid] = {token}
+
+    def gone(self, uuid: bytes, answer: str) -> None:
+        """The service said that no pending timer exists: that must be so, and stay so."""
+        states = self.states(uuid)
+        if not any(token == ABSENT or self.is_settled(token) for token in states):
+            self._broken("LOST", f"{uuid.hex()[:6]} was answered {answer} in states {sorted(states)}")
+        self.possible[uuid] = {ABSENT}
+
+    # ------------------------------------------------------------------ calls of the receiver
+
+    def rang(self, uuid: bytes, token: int, node_now: int, true_now: int, doubt_us: int, who: str) -> None:
+        """The receiver was called."""
+        root = self.root[token]
+        self.fires[root] = self.fires.get(root, 0) + 1
+        what = f"{uuid.hex()[:6]} token {token} by {who}"
+        if node_now < self.due[token]:
+            self._broken("EARLY", f"{what}, {self.due[token] - node_now} us by its own clock")
+        early = self.due[token] - true_now
+        self.early_us_max = max(self.early_us_max, early)
+        if early > doubt_us:
+            self._broken("EARLY", f"{what}, {early} us before true time, {doubt_us} allowed")
+        states = self.states(uuid)
+        if not any(state != ABSENT and self.root[state] == root for state in states):
+            self._broken("AFTER DELETE" if states == {ABSENT} else "SUPERSEDED", f"{what}, states {sorted(states)}")
+        if token in self.done:
+            self.duplicates += 1
+        if token in self.single:
+            self.settled.add(root)
+
+    def answered(self, token: int, *, final: bool, conclusive: bool) -> None:
+        """The service heard the receiver's answer; `conclusive` when nothing of this token should ring again."""
+        if final:
+            self.settled.add(self.root[token])
+        if final or conclusive:
+            self.done.add(token)
+
+    # ------------------------------------------------------------------ against the store
+
+    def check(self, live: dict[bytes, int]) -> None:
+        """`live` has the token of every timer that the store has: whoever was promised to ring is there or has rung."""
+        for uuid, states in self.possible.items():
+            if any(token == ABSENT or self.is_settled(token) for token in states):
+                continue
+            present = live.get(uuid)
+            roots = {self.root[token] for token in states}
+            if present is None or self.root[present] not in roots:
+                self._broken("LOST", f"{uuid.hex()[:6]} in states {sorted(states)}, stored: {present}")
+                return
+
+    def check_drained(self, live: dict[bytes, int]) -> None:
+        """At the end of a healed run nothing is pending any more."""
+        self.check(live)
+        for uuid, token in live.items():
+            states = self.states(uuid)
+            expected = any(state != ABSENT and self.root[state] == self.root[token] for state in states)
+            self._broken("STUCK" if expected else "LEAKED", f"{uuid.hex()[:6]} token {token}, states {sorted(states)}")
+            return

@@ -1,0 +1,160 @@
+"""A node's way to the common store: slow, failing, cut, with unknown outcomes and writes that land late."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.namespace import Namespace
+from tocsin.ports.store import Applied, Found, Key, Loaded, Member, ShardBatch, ShardState
+from tocsin.stores.memory import MemoryStore
+
+#: Where the store and the receiver run: no node's.
+OUTSIDE = contextvars.Context()
+
+
+def at_once(call: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that waits for nothing, as the memory store's."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the memory store waited")
+
+
+class Link:
+    """The part of the store port that the engine uses, over a network that may do anything but lie."""
+
+    def __init__(self, store: MemoryStore, rng: random.Random, say: Callable[..., None]) -> None:
+        self.capabilities = store.capabilities
+        self.fault_rate = 0.0
+        self.slow_rate = 0.0
+        #: "" connected; "refused" fails fast; "silent" never answers; "deaf" delivers, but loses the answers.
+        self.cut = ""
+        self.poison: set[bytes] = set()
+        self.round_trip_us_max = 0
+        self._store = store
+        self._rng = rng
+        self._say = say
+
+    async def _call(self, work: Callable[[], Coroutine[Any, Any, Any]], *, writes: str = "") -> Any:
+        """Sends the request, has it done when it arrives, and waits for the answer."""
+        loop, rng = asyncio.get_running_loop(), self._rng
+        there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
+        if rng.random() < self.slow_rate:
+            there, back = there + rng.expovariate(2.0), back + rng.expovariate(2.0)
+        fate = rng.random()
+        kind = rng.choice(_FATES) if fate < self.fault_rate else ""
+        late = rng.uniform(0.0, 12.0) if kind == "late" else 0.0
+        if kind and writes:
+            self._say("fate", writes, kind, round(late, 3))
+        if kind in ("definite", "unavailable") or self.cut == "refused":
+            await asyncio.sleep(there)
+            raise DefiniteFailure("deadlock") if kind == "definite" else StoreUnavailable("connection refused")
+        answer: asyncio.Future[Any] = loop.create_future()
+        unheard = kind in ("silent", "vanished", "late")
+        if kind != "vanished":
+            loop.call_later(there + late, self._arrive, work, answer, back, unheard, context=OUTSIDE)
+        if kind == "late" or (kind == "vanished" and rng.random() < 0.5):
+            await asyncio.sleep(there)
+            raise OutcomeUnknown("connection reset") if writes else StoreUnavailable("connection reset")
+        return await answer
+
+    def _arrive(
+        self, work: Callable[[], Coroutine[Any, Any, Any]], answer: asyncio.Future[Any], back: float, unheard: bool
+    ) -> None:
+        if self.cut == "silent":
+            return
+        error: BaseException | None = None
+        result = None
+        try:
+            result = at_once(work())
+        except StoreError as raised:
+            error = raised
+        except ValueError as raised:
+            error = AssertionError(f"a batch breaks the store's rules: {raised}")
+        if not unheard and not self.cut:
+            asyncio.get_running_loop().call_later(back, self._deliver, answer, result, error, context=OUTSIDE)
+
+    def _deliver(self, answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        if answer.done() or self.cut:
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    # ------------------------------------------------------------------ the port
+
+    async def shards(self) -> list[ShardState]:
+        return await self._call(self._store.shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        def work() -> Coroutine[Any, Any, int | None]:
+            self._say("claim arrives", shard_id, expected_version, owner.hex()[:4])
+            return self._store.claim(
+                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+            )
+
+        return await self._call(work, writes="claim")
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        return await self._call(lambda: self._store.release(shard_id, version=version, owner=owner), writes="release")
+
+    async def heartbeat(self, member: Member) -> int:
+        began = asyncio.get_running_loop().time()
+        now = await self._call(lambda: self._store.heartbeat(member), writes="heartbeat")
+        self.round_trip_us_max = max(self.round_trip_us_max, int((asyncio.get_running_loop().time() - began) * 1e6))
+        return now
+
+    async def members(self) -> list[Member]:
+        return await self._call(self._store.members)
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        return await self._call(lambda: self._store.forget_member(incarnation), writes="forget")
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        def work() -> Coroutine[Any, Any, list[Applied]]:
+            if self.poison and any(row.uuid in self.poison for batch in batches for row in batch.upserts):
+                raise DefiniteFailure("the database refuses this row")
+            self._say_batches(batches)
+            return self._store.apply(batches)
+
+        return await self._call(work, writes="apply")
+
+    def _say_batches(self, batches: Sequence[ShardBatch]) -> None:
+        for batch in batches:
+            self._say(
+                "batch",
+                f"shard {batch.shard_id} v{batch.version} of {batch.owner.hex()[:4]}",
+                [(row.execute_at, row.uuid.hex()[:6], row.generation[-1], row.parked) for row in batch.upserts],
+                [uuid.hex()[:6] for uuid in batch.deletes],
+                batch.delete_to and (batch.delete_to[0], batch.delete_to[1].hex()[:6]),
+            )
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        # A page may be cut short for reasons of the database's own; only `complete_to` says how far it reaches.
+        if limit > 1 and self._rng.random() < 0.2:
+            limit = self._rng.randint(1, limit)
+        return await self._call(lambda: self._store.load(shard_id, after, up_to, limit))
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        return await self._call(lambda: self._store.load_parked(shard_id, after, limit))
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        return await self._call(lambda: self._store.fetch(shard_id, uuids))
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        return await self._call(lambda: self._store.purge_history(now_us, limit), writes="purge")
+
+    async def namespaces(self) -> list[Namespace]:
+        return await self._call(self._store.namespaces)
+
+
+_FATES = ("definite", "unavailable", "silent", "vanished", "vanished", "late", "late")

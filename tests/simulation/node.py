@@ -1,0 +1,169 @@
+"""A node of the simulation: the real supervisor, with its own clock, link and receiver; starts, crashes, comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tocsin.engine.context import Context
+from tocsin.engine.shard import Shard
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import StoreError
+from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
+from tocsin.testing.clock import DriftingClock
+from tocsin.testing.simulation_loop import NODE
+
+from .link import Link
+from .receiver import Receiver
+
+if TYPE_CHECKING:
+    from .world import World
+
+T = TypeVar("T")
+_QUIET = (ClockOffset, BatchCommitted, AttemptFinished, PageLoaded)
+
+
+class Node:
+    """Its name stays; each start has a new incarnation."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.name = name
+        self.supervisor: Supervisor | None = None
+        self.frozen = False
+        self._world = world
+        self._rng = world.rng(name)
+        self._starts = 0
+        offset_us = self._rng.randint(-300_000, 300_000) if world.faulty else self._rng.randint(-100, 100)
+        drift_ppm = self._rng.randint(-200, 200) if world.faulty else 0
+        self.clock = DriftingClock(
+            world.true_us, offset_us=offset_us, boot_us=self._rng.randint(0, 10**9), drift_ppm=drift_ppm
+        )
+        self.link = Link(world.store, world.rng(name, "link"), self._say)
+        self.receiver = self._new_receiver()
+        self.context: Context | None = None
+        self._boot: asyncio.Task[None] | None = None
+
+    def _say(self, *what: object) -> None:
+        self._world.say(self.name, *what)
+
+    def _observe(self, event: Event) -> None:
+        if not isinstance(event, _QUIET):
+            self._world.say(
+                self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event)
+            )
+
+    def _new_receiver(self) -> Receiver:
+        return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))
+
+    def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Runs it as a part of the node, so that freezing the node stops it."""
+        context = contextvars.copy_context()
+        context.run(NODE.set, self.name)
+        return self._world.loop.create_task(work, context=context)
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begins a new incarnation; tries until the store lets it."""
+        self._boot = self.inside(self._start())
+
+    async def _start(self) -> None:
+        while True:
+            self._starts += 1
+            incarnation = self._rng.randbytes(16)
+            self._say("start", incarnation.hex()[:4])
+            self.receiver = self._new_receiver()
+            self.context = Context(
+                store=self.link,  # type: ignore[arg-type]
+                caller=self.receiver,
+                clock=self.clock,
+                limits=self._world.limits,
+                observe=self._observe,
+                random=self._world.rng(self.name, "engine", self._starts),
+                incarnation=incarnation,
+            )
+            supervisor = Supervisor(
+                self.context,
+                node=self.name,
+                address=self.name,
+                total_shards=self._world.total_shards,
+                fatal=lambda error: self._world.broken("FATAL", f"{self.name}: {error!r}"),
+            )
+            try:
+                await supervisor.start()
+            except StoreError as error:
+                self._say("start failed", str(error))
+                await supervisor.kill()
+                await asyncio.sleep(0.5)
+                continue
+            self.supervisor = supervisor
+            return
+
+    async def crash(self) -> None:
+        """The process is gone from one moment to the next."""
+        self._say("crash")
+        self.thaw()
+        self.receiver.connected = False
+        if self._boot is not None and not self._boot.done():
+            self._boot.cancel()
+            await asyncio.wait({self._boot})
+        supervisor, self.supervisor = self.supervisor, None
+        if supervisor is not None:
+            await self.inside(supervisor.kill())
+
+    async def close(self) -> None:
+        """An orderly end."""
+        self._say("close")
+        self.thaw()
+        if self._boot is not None:
+            await asyncio.wait({self._boot})
+        supervisor = self.supervisor
+        if supervisor is not None:
+            await self.inside(supervisor.close())
+        self.supervisor = None
+        self.receiver.connected = False
+
+    def freeze(self) -> None:
+        """The process stands still; time does not."""
+        self.frozen = True
+        self._world.loop.freeze(self.name)
+
+    def thaw(self) -> None:
+        """It goes on as if nothing had been."""
+        if self.frozen:
+            self.frozen = False
+            self._world.loop.thaw(self.name)
+
+    # ------------------------------------------------------------------ seen from outside
+
+    def shard(self, shard_id: int) -> Shard | None:
+        """The shard, if this node believes to own it and is reachable."""
+        if self.supervisor is None or self.frozen:
+            return None
+        shard = self.supervisor.shards[shard_id]
+        return shard if shard.window is not None and not shard.draining else None
+
+    def leaks(self) -> Iterator[str]:
+        """What a drained node still has in memory and should not."""
+        if self.supervisor is None or self.context is None:
+            return
+        for shard in self.supervisor.shards.values():
+            window = shard.window
+            if window is None:
+                continue
+            for part in ("rows", "flights", "finished", "held", "retrying", "pending"):
+                left = {
+                    uuid: row for uuid, row in dict.fromkeys(getattr(window, part)).items() if part != "pending"
+                } or (window.pending if part == "pending" else ())
+                if left:
+                    yield f"{self.name} shard {shard.shard_id}: {len(left)} {part}"
+            if window._client_ops or window.bytes or window.flights_count:
+                yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.bytes}"
+        if self.context.window_timers or self.context.window_bytes:
+            yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
+        if self.supervisor.dispatcher.waiting:
+            yield f"{self.name}: {self.supervisor.dispatcher.waiting} timers wait for a destination"
+        if self.supervisor.dispatcher.in_flight:
+            yield f"{self.name}: {self.supervisor.dispatcher.in_flight} callbacks in flight"

@@ -1,0 +1,109 @@
+"""The webhooks' receiver: scripted by chance, honest in the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.ids import timer_uuid
+from tocsin.model.instants import format_instant
+from tocsin.ports.callback import Exchange, Ring
+
+if TYPE_CHECKING:
+    from .node import Node
+    from .world import World
+
+
+class Payload(msgspec.Struct):
+    """What the simulation's timers carry."""
+
+    token: int
+
+
+_payload = msgspec.json.Decoder(Payload)
+
+
+def token_of(payload: bytes | msgspec.Raw) -> int:
+    """The token of a timer's payload."""
+    return _payload.decode(bytes(payload)).token
+
+
+def payload_of(token: int) -> msgspec.Raw:
+    """The payload that carries a token."""
+    return msgspec.Raw(b'{"token":%d}' % token)
+
+
+class Receiver:
+    """A node's caller, and what it calls. A node that is gone hears nothing; its requests have been sent."""
+
+    def __init__(self, world: World, node: Node, rng: random.Random) -> None:
+        self.connected = True
+        self._world = world
+        self._node = node
+        self._rng = rng
+        self._now_us = node.clock.now_us
+
+    def destination(self, url: str) -> str:
+        """The host."""
+        return url.split("/")[2]
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        """Decides at once how this call will end."""
+        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        token = token_of(ring.payload)
+        uuid = timer_uuid(ring.namespace, ring.timer_id)
+        world.rang(uuid, token, ring, self._node, self._now_us())
+        outcome, delay_s, final, conclusive = self._decide(token, ring)
+        if delay_s * 1e6 >= ring.timeout_us:
+            outcome, delay_s, final, conclusive = NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
+        delay_s = max(delay_s, 0.0001)
+        if world.faulty and rng.random() < 0.02:
+            # Received and answered, but too late for the service.
+            outcome, final, conclusive = NoResponse("CONNECTION_FAILED"), False, False
+        exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
+
+        def end() -> None:
+            if self.connected:
+                world.say("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, final)
+                world.ledger.answered(token, final=final, conclusive=conclusive)
+                done(exchange)
+
+        loop.call_later(delay_s, end)
+
+    def _decide(self, token: int, ring: Ring) -> tuple[Outcome, float, bool, bool]:
+        """(outcome, seconds, whether it is final for the whole chain, whether this token is through)."""
+        world, rng = self._world, self._rng
+        chance = rng.random()
+        delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
+        if world.healed or chance < 0.5:
+            return (
+                Response(200, rng.choice((b"", b'{"ok":true}'))),
+                min(delay_s, 0.2) if world.healed else delay_s,
+                True,
+                True,
+            )
+        if self.destination(ring.url) in world.broken_hosts or chance < 0.6:
+            return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
+        if chance < 0.75:
+            return Response(500), delay_s, False, False
+        if chance < 0.8:
+            return Response(503, b"", "1"), delay_s, False, False
+        if chance < 0.84:
+            return Response(404), delay_s, True, True
+        if chance < 0.88:
+            return Response(200, b'{"ok":false}'), delay_s, False, False
+        if chance < 0.9:
+            return Response(200, b"<html>"), delay_s, False, False
+        due = ring.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
+        child = world.ledger.token(due, world.true_us(), parent=token, single=token in world.ledger.single)
+        body = b'{"ok":true,"nextExecuteAt":"%s","payload":{"token":%d}}' % (format_instant(due).encode(), child)
+        return Response(200, body), delay_s, False, True
+
+    async def close(self) -> None:
+        """Nothing to close."""
+        self.connected = False

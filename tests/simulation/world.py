@@ -1,0 +1,219 @@
+"""One seeded run: nodes, clients, chaos, healing, and the reckoning."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from typing import Any
+
+from tocsin.engine.limits import EngineLimits
+from tocsin.model.errors import RecordUndecodable
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import decode_record
+from tocsin.ports.callback import Ring
+from tocsin.ports.store import StoredRow
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import EPOCH_US, FakeClock
+from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
+
+from .chaos import Chaos
+from .clients import Client
+from .ledger import Ledger, Violation
+from .node import Node
+from .receiver import token_of
+
+SECOND = 1_000_000
+#: Clients and faults are at work for so long; after it everything is healed and has to drain.
+ACTIVE_S = 40.0
+DRAIN_S_MAX = 150.0
+#: Undecodable rows that chaos writes belong to this namespace.
+BAD_NAMESPACE = "bad"
+
+
+class World:
+    """Everything of one seed. `run` returns its violation, or None."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.loop = SimulationLoop()
+        self.trace: list[tuple[Any, ...]] = []
+        rng = self.rng("world")
+        self.faulty = seed % 5 != 0
+        self.healed = False
+        self.violation: Violation | None = None
+        self.ledger = Ledger(self.broken)
+        self.total_shards = rng.randint(1, 3)
+        self.limits = self._limits(rng)
+        self.tight = self.limits.callbacks_in_flight_max < 50 or self.limits.window_timers_max < 50
+        self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
+        self.broken_hosts: set[str] = set()
+        self.paused_namespaces: set[str] = set()
+        self.namespaces_unpaused_s = 0.0
+        self.store = MemoryStore(_StoreClock(self.loop))
+        names = [f"n{i}" for i in range(rng.choice((1, 2, 2, 3)))]
+        self.nodes = [Node(self, name) for name in names]
+        self.namespaces = ["a", "b"]
+        self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
+        self._failed: asyncio.Future[None] | None = None
+
+    def rng(self, *name: object) -> random.Random:
+        """A source of chance of its own for each part, so that one's draws don't shift another's."""
+        return random.Random("/".join(str(part) for part in (self.seed, *name)))
+
+    @staticmethod
+    def _limits(rng: random.Random) -> EngineLimits:
+        return EngineLimits(
+            look_ahead_max_us=rng.choice((2, 10, 30)) * SECOND,
+            load_page_rows=rng.choice((1, 2, 3, 50)),
+            window_timers_max=rng.choice((2, 4, 8, 1_000)),
+            window_bytes_max=rng.choice((600, 2_000, 1 << 20, 1 << 20)),
+            callbacks_in_flight_max=rng.choice((1, 3, 100, 100)),
+            destination_in_flight_max=rng.choice((1, 2, 50)),
+            destination_in_flight_min=1,
+            destination_waiting_max=rng.choice((1, 2, 100)),
+            exact_delete_after_us=rng.choice((0, 300_000, SECOND)),
+            batch_rows_max=rng.choice((1, 2, 5, 100)),
+            batch_bytes_max=rng.choice((300, 1 << 20)),
+            lanes=rng.choice((1, 2)),
+            write_timeout_us=rng.choice((SECOND // 2, 4 * SECOND)),
+            store_timeout_us=rng.choice((SECOND, 3 * SECOND)),
+            drain_timeout_us=5 * SECOND,
+            refused_interval_us=5 * SECOND,
+            resume_rows=rng.choice((1, 2, 50)),
+            shun_us=3 * SECOND,
+            purge_interval_us=20 * SECOND,
+        )
+
+    # ------------------------------------------------------------------ what happened
+
+    def say(self, *what: object) -> None:
+        """Adds to the trace."""
+        self.trace.append((self.loop.now_us(), *what))
+
+    def broken(self, kind: str, detail: str) -> None:
+        """A promise was broken: the run ends with the first."""
+        self.say("VIOLATION", kind, detail)
+        if self.violation is None:
+            self.violation = Violation(kind, detail)
+            if self._failed is not None and not self._failed.done():
+                self._failed.set_result(None)
+
+    def fingerprint(self) -> str:
+        """The trace's hash: equal for equal runs."""
+        return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
+
+    def rang(self, uuid: bytes, token: int, ring: Ring, node: Node, node_now: int) -> None:
+        """A receiver was called."""
+        self.say("RING", node.name, uuid.hex()[:6], token, "attempt", ring.attempt)
+        # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
+        doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
+        self.ledger.rang(uuid, token, node_now, self.true_us(), doubt_us, node.name)
+        late_us = self.true_us() - self.ledger.wanted[token]
+        usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
+        if usual and self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces:
+            if late_us > 3 * SECOND:
+                self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late in a run without faults")
+
+    def true_us(self) -> int:
+        """The store's clock, which is the true one."""
+        return EPOCH_US + self.loop.now_us()
+
+    # ------------------------------------------------------------------ the store, from outside
+
+    def stored_tokens(self) -> dict[bytes, int]:
+        """The token of every live row that can be read."""
+        tokens = {}
+        for row in self.live_rows():
+            try:
+                tokens[row.uuid] = token_of(decode_record(row.record).payload)
+            except RecordUndecodable:
+                continue
+        return tokens
+
+    def live_rows(self) -> list[StoredRow]:
+        """Every live row of the shared store."""
+        return [row for shard in self.store._shards.values() for row in shard.live.values()]
+
+    # ------------------------------------------------------------------ the run
+
+    def run(self) -> Violation | None:
+        """From the start to the reckoning."""
+        try:
+            self.loop.run_until_complete(self._main())
+        except (NothingToDo, TimeStandsStill) as error:
+            self.broken("STANDSTILL", str(error))
+        for context in self.loop.unhandled:
+            self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")
+        self.loop.close()
+        return self.violation
+
+    async def _main(self) -> None:
+        self._failed = self.loop.create_future()
+        life = self.loop.create_task(self._life())
+        await asyncio.wait({life, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+        if life.done():
+            error = life.exception()
+            if error is not None:
+                self.broken("FATAL", repr(error))
+        else:
+            life.cancel()
+
+    async def _life(self) -> None:
+        for name in self.namespaces:
+            await self.store.put_namespace(Namespace(name, self.total_shards, 0, 0), create=True)
+        for node in self.nodes:
+            node.start()
+        await asyncio.sleep(6.5)
+        until = self.loop.time() + ACTIVE_S
+        clients = [self.loop.create_task(client.run(until)) for client in self.clients]
+        chaos = Chaos(self)
+        await chaos.run(until)
+        await chaos.heal()
+        await asyncio.gather(*clients)
+        await self._drain()
+        await asyncio.sleep(2.0)
+        self._reckon()
+        orderly = {node.context.incarnation for node in self.nodes if node.context is not None}
+        for node in self.nodes:
+            await node.close()
+        owned = [state for state in await self.store.shards() if state.owner in orderly]
+        if owned:
+            self.broken("KEPT", f"shards not handed back: {owned}")
+
+    async def _drain(self) -> None:
+        deadline = self.loop.time() + DRAIN_S_MAX
+        while self.loop.time() < deadline:
+            await asyncio.sleep(1.0)
+            if all(row.parked and row.parked.startswith("bad_record") for row in self.live_rows()):
+                return
+            self.ledger.check(self.stored_tokens())
+
+    def _reckon(self) -> None:
+        self.ledger.check_drained(self.stored_tokens())
+        for row in self.live_rows():
+            if not (row.namespace == BAD_NAMESPACE and row.parked and row.parked.startswith("bad_record")):
+                self.broken("STUCK", f"{row.uuid.hex()[:6]} is still stored, parked: {row.parked}")
+        if not self.faulty and self.ledger.duplicates:
+            self.broken("DUPLICATE", f"{self.ledger.duplicates} in a run without faults")
+        for node in self.nodes:
+            for leak in node.leaks():
+                self.broken("LEAKED", leak)
+        for uuid in self.ledger.possible:
+            self._check_history(uuid)
+
+    def _check_history(self, uuid: bytes) -> None:
+        states = self.ledger.states(uuid)
+        if len(states) == 1 and uuid in self.ledger.created and self.violation is None:
+            kept = any(uuid in shard.history for shard in self.store._shards.values())
+            if not kept:
+                self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")
+
+
+class _StoreClock(FakeClock):
+    def __init__(self, loop: SimulationLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def now_us(self) -> int:
+        return EPOCH_US + self._loop.now_us()
