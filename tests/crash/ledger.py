@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tocsin.model.instants import parse_instant
 
-
 #: What the dead server had sent may be read this much later.
 _STILL_ARRIVING_US = 1_000_000
 
@@ -100,6 +99,8 @@ class Ledger:
                     continue
                 count += 1
                 if not any(-_STILL_ARRIVING_US <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
-                    to_kill_us = min((kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1)
+                    to_kill_us = min(
+                        (kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1
+                    )
                     unexplained.append((timer, receipt, to_kill_us))
         return count, unexplained

@@ -111,9 +111,9 @@ class World:
         self.ledger.rang(uuid, token, node_now, self.true_us(), doubt_us, node.name)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
-        if usual and self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces:
-            if late_us > 3 * SECOND:
-                self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late in a run without faults")
+        settled = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
+        if usual and settled and late_us > 3 * SECOND:
+            self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late in a run without faults")
 
     def true_us(self) -> int:
         """The store's clock, which is the true one."""

@@ -91,8 +91,7 @@ class Supervisor:
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
         self.closing = True
-        while self._claiming:
-            # What such a claim brings is given back by it.
+        while self._claiming:  # noqa: ASYNC110 - rare and short: what such a claim brings is given back by it
             await asyncio.sleep(0.01)
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))

@@ -61,7 +61,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self,
         callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         """See asyncio."""
@@ -73,7 +73,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self,
         delay: float,
         callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """See asyncio. Delays round up to whole microseconds."""
@@ -83,7 +83,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self,
         when: float,
         callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
+        *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """See asyncio."""
