@@ -68,6 +68,33 @@ def test_chunked_body_is_put_together(server: Served) -> None:
     assert server.client.post("/api/v1/timers/create", content=parts, headers=JSON).status_code == 200
 
 
+def test_body_may_come_later_than_its_headers(server: Served) -> None:
+    body = json.dumps(TIMER).encode()
+    head = (
+        b"POST /api/v1/timers/create HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"connection: close\r\nexpect: 100-continue\r\ncontent-length: %d\r\n\r\n" % len(body)
+    )
+    with socket.create_connection(server.address, timeout=30) as connection:
+        connection.sendall(head)
+        # The server asks for the body once the application waits for it.
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 100")
+        connection.sendall(body[:20])
+        connection.sendall(body[20:])
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
+def test_client_that_leaves_harms_nobody(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+    head = (
+        b"POST /api/v1/timers/create HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"expect: 100-continue\r\ncontent-length: 100\r\n\r\n"
+    )
+    with socket.create_connection(server.address, timeout=30) as connection:
+        connection.sendall(head)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 100")
+    assert server.post("timers/create", TIMER).status_code == 200
+    assert caplog.records == []
+
+
 def test_batch_may_be_larger(server: Served) -> None:
     items = [{**TIMER, "id": f"t{number}", "payload": "x" * 90_000} for number in range(20)]
     assert server.post("timers/batch/create", {"timers": items}).status_code == 200
