@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from tocsin.model.instants import parse_instant
 
+#: What the dead server had sent may be read this much later.
+_STILL_ARRIVING_US = 1_000_000
+
 
 @dataclass(slots=True)
 class Change:
@@ -95,7 +98,7 @@ class Ledger:
                 if former is None:
                     continue
                 count += 1
-                if not any(0 <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
+                if not any(-_STILL_ARRIVING_US <= kill - former.arrived_at <= before_kill_us for kill in self.kills):
                     to_kill_us = min(
                         (kill - former.arrived_at for kill in self.kills if kill > former.arrived_at), default=-1
                     )

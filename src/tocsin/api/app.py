@@ -33,6 +33,7 @@ from tocsin.api.operations import OPERATIONS, Operation, Reach
 from tocsin.api.operators import OperatorHandlers
 from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.api.timers import TimerHandlers
+from tocsin.model.access import ApiKey
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
@@ -229,7 +230,7 @@ async def _send_answer(route: _Route, body: bytes | Page, correlation_id: str, s
     await send({"type": "http.response.body", "body": b"" if route.is_head else body})
 
 
-def _check_reach(operation: Operation, key: Any) -> None:
+def _check_reach(operation: Operation, key: ApiKey) -> None:
     if operation.role is None:
         return
     if operation.reach is Reach.SERVICE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -10,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.api import wire
 from tocsin.api.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.ids import timer_uuid, uuid_text
+from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
@@ -27,6 +28,8 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0
 _DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
 _DEFAULT_POLICY = RetryPolicy()
 _NO_CHANGES = Changes()
+#: Retry policies whose answer is remembered; the timers of one application share a few.
+_POLICIES_REMEMBERED_MAX = 256
 #: Timers on a page that was asked for without a limit.
 LIST_ROWS_DEFAULT = 100
 #: 9999-12-31T23:59:59Z: what stands for "no end" in a text that has years of four digits.
@@ -63,12 +66,12 @@ class Intake:
             sent.callback_url,
             now_us,
             now_us,
-            _or(call.payload, NULL_PAYLOAD),
-            _or(call.method, "POST"),
-            _or(call.headers, None),
-            _or(call.retry, None),
-            _or(call.timeout_us, _DEFAULT_TIMEOUT_US),
-            _or(call.tags, ()),
+            NULL_PAYLOAD if call.payload is UNSET else call.payload,
+            "POST" if call.method is UNSET else call.method,
+            None if call.headers is UNSET else call.headers,
+            None if call.retry is UNSET else call.retry,
+            _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
+            () if call.tags is UNSET else call.tags,
             traceparent,
         )
 
@@ -246,10 +249,11 @@ def timer_answer(view: TimerView) -> wire.Timer:
     execute_at = format_instant(timer.execute_at)
     created_at = format_instant(timer.created_at)
     next_at = view.next_attempt_at
+    uuid = timer_uuid(timer.namespace, timer.id).hex()
     return wire.Timer(
         timer.namespace,
         timer.id,
-        uuid_text(timer_uuid(timer.namespace, timer.id)),
+        f"{uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:]}",
         view.shard_id,
         timer.status,
         execute_at,
@@ -279,6 +283,7 @@ def _attempt_answer(attempt: Attempt) -> wire.Attempt:
     )
 
 
+@lru_cache(maxsize=_POLICIES_REMEMBERED_MAX)
 def _retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     total = policy.max_duration_us
     return wire.RetryPolicyAnswer(
@@ -339,8 +344,7 @@ def _bounded_instant(instant_us: int) -> str:
 
 def _seconds(duration_us: int) -> float:
     """Whole seconds without a fraction, as people write them."""
-    whole, rest = divmod(duration_us, US_PER_SECOND)
-    return duration_us / US_PER_SECOND if rest else whole
+    return duration_us / US_PER_SECOND if duration_us % US_PER_SECOND else duration_us // US_PER_SECOND
 
 
 def _or(value: T | UnsetType, default: D) -> T | D:

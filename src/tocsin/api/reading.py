@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -67,31 +67,66 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
         )
+    begun = receive().__await__()
+    try:
+        step = begun.send(None)
+    except StopIteration as arrived:
+        # Usual: the body came with the headers. No timer is needed, which would cost more than all the rest of reading.
+        message = arrived.value
+        if message["type"] == "http.request" and not message.get("more_body"):
+            body: bytes = message.get("body", b"")
+            if len(body) <= size_max:
+                return body
+        first: Awaitable[MutableMapping[str, Any]] = _Ready(message)
+    else:
+        first = _Begun(begun, step)
     try:
         async with asyncio.timeout(timeout_s):
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            body: bytes = message.get("body", b"")
-            if message.get("more_body"):
-                body = await _read_rest(receive, body, size_max)
+            return await _read_parts(first, receive, size_max)
     except TimeoutError:
         raise BodyTimeout(f"the body was not complete after {timeout_s:g} s") from None
-    if len(body) > size_max:
-        raise BodyTooLarge(f"the body has more than {size_max} bytes; no more are accepted")
-    return body
 
 
-async def _read_rest(receive: Receive, first: bytes, size_max: int) -> bytes:
-    body = bytearray(first)
-    while len(body) <= size_max:
-        message = await receive()
+class _Ready:
+    """An awaitable that has its result."""
+
+    def __init__(self, result: MutableMapping[str, Any]) -> None:
+        self._result = result
+
+    def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
+        return self._result
+        yield  # makes this a generator
+
+
+class _Begun:
+    """Goes on with an awaitable that was begun by hand and stopped at `step`, the future that it waits for."""
+
+    def __init__(self, begun: Any, step: Any) -> None:
+        self._begun = begun
+        self._step = step
+
+    def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
+        try:
+            yield self._step
+        except BaseException as thrown:
+            # Most often the cancellation by the timer: it has to end the server's waiting, too.
+            self._begun.throw(thrown)
+            raise
+        return (yield from self._begun)  # type: ignore[no-any-return]
+
+
+async def _read_parts(first: Awaitable[MutableMapping[str, Any]], receive: Receive, size_max: int) -> bytes:
+    body = bytearray()
+    message = await first
+    while True:
         if message["type"] == "http.disconnect":
             raise ClientGone
         body += message.get("body", b"")
+        if len(body) > size_max:
+            raise BodyTooLarge(f"the body has more than {size_max} bytes; no more are accepted")
         if not message.get("more_body"):
-            break
-    return bytes(body)
+            return bytes(body)
+        message = await receive()
 
 
 def check_utf8(body: bytes) -> None:

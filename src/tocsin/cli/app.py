@@ -17,7 +17,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
-    rich_markup_mode="rich",
+    # Plain help: importing what draws the boxes takes longer than all the rest.
+    rich_markup_mode=None,
 )
 serve.register(app)
 demo.register(app)

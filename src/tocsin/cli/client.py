@@ -57,20 +57,25 @@ class Client:
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded answer to `POST /api/v1<path>`, None if it is empty. ServerRefused, Unreachable."""
-        return self._call("POST", path, msgspec.json.encode(body))
+        return self.post_for(Any, path, body)
+
+    def post_for(self, kind: Any, path: str, body: Mapping[str, Any]) -> Any:
+        """The same, as an instance of a type that msgspec knows."""
+        response = self._call("POST", path, msgspec.json.encode(body))
+        return self._decoded(response, kind) if response.content else None
 
     def get(self, path: str) -> Any:
         """The decoded answer to `GET /api/v1<path>`. ServerRefused, Unreachable."""
-        return self._call("GET", path, None)
+        return self._decoded(self._call("GET", path, None), Any)
 
-    def _call(self, method: str, path: str, content: bytes | None) -> Any:
+    def _call(self, method: str, path: str, content: bytes | None) -> httpx.Response:
         for tries_left in range(RETRIES_MAX, -1, -1):
             response = self._send(method, "/api/v1" + path, content)
             if response.status_code not in _RETRIED or not tries_left:
                 break
             time.sleep(_pause_s(response.headers.get("retry-after")))
         if response.is_success:
-            return self._decoded(response) if response.content else None
+            return response
         raise self._refusal(response)
 
     def _send(self, method: str, path: str, content: bytes | None) -> httpx.Response:
@@ -87,9 +92,9 @@ class Client:
         except httpx.InvalidURL as error:
             raise WrongUsage(f"--server: {self.server!r} is no address: {error}") from error
 
-    def _decoded(self, response: httpx.Response) -> Any:
+    def _decoded(self, response: httpx.Response, kind: Any) -> Any:
         try:
-            return msgspec.json.decode(response.content)
+            return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
             raise Refused(f"{self.server} answered something else than JSON; is it a Tocsin server?") from error
 

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from tocsin.config import Settings
 
 app = typer.Typer(
-    no_args_is_help=True, help="Show and check the settings.", epilog="Example: tocsin config show --changed"
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show and check the settings.",
+    epilog="Example: tocsin config show --changed",
 )
 
 

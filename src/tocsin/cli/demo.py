@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Refused
-
-if TYPE_CHECKING:
-    import httpx
-    from rich.table import Table
-
-    from tocsin.cli.receiver import Answer, Ring
-
-LOOK_INTERVAL_S = 0.1
-#: After it the demo ends, whatever is missing: something is wrong then.
-PATIENCE_S = 30.0
-CANCEL_AFTER_S = 1.5
-
-
-@dataclass
-class Scene:
-    """One timer of the demo: what it shows, what is created, and what was seen of it."""
-
-    id: str
-    shows: str
-    create: dict[str, Any]
-    status: str = ""
-    due: str | None = None
-    rings: list[str] = field(default_factory=list)
-
-    @property
-    def over(self) -> bool:
-        """Whether it has finished."""
-        return self.status not in ("", "pending")
 
 
 def register(app: typer.Typer) -> None:
@@ -58,173 +24,13 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Go on serving when all have rung; Ctrl-C ends it.")] = False,
 ) -> None:
     """Watch timers ring: one at once, one soon, one retried, one rescheduled, one canceled."""
-    import logging
+    import asyncio
+    import tempfile
 
-    logging.getLogger().addHandler(logging.NullHandler())
+    from tocsin.cli.demo_scenes import play
+
     with contextlib.ExitStack() as stack:
         folder = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-")))
         plain = plain or not output.console().is_terminal
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_play(folder, plain=plain, keep=keep))
-
-
-async def _play(folder: Path, *, plain: bool, keep: bool) -> None:
-    import httpx
-
-    from tocsin.cli.receiver import Receiver
-    from tocsin.telemetry.logs import configure_logging
-
-    # The stage belongs to the timers; what goes wrong is still said.
-    configure_logging("warning" if plain else "error", "console")
-    scenes = {scene.id: scene for scene in _scenes()}
-    receiver = Receiver(_Answers(scenes))
-    await receiver.start("127.0.0.1", 0)
-    try:
-        async with _server(folder) as url, httpx.AsyncClient(base_url=f"{url}/api/v1") as client:
-            output.note(f"Server {url}, receiver {receiver.url}, data in {folder}")
-            with _stage(scenes, plain) as show:
-                await asyncio.wait_for(_act(client, receiver.url, scenes, show), PATIENCE_S)
-            failed = [scene.id for scene in scenes.values() if scene.status == "failed"]
-            output.note("All done: " + ", ".join(f"{scene.id} {scene.status}" for scene in scenes.values()))
-            if keep:
-                output.note(f"Still serving on {url}. Ctrl-C ends it.")
-                await asyncio.Event().wait()
-            if failed:
-                raise Refused(f"failed: {', '.join(failed)}")
-    except TimeoutError:
-        late = ", ".join(scene.id for scene in scenes.values() if not scene.over)
-        raise Refused(f"not finished after {PATIENCE_S:.0f} s: {late}") from None
-    finally:
-        await receiver.stop()
-
-
-@contextlib.asynccontextmanager
-async def _server(folder: Path) -> AsyncIterator[str]:
-    from tocsin.config import load_settings
-    from tocsin.server import Server
-
-    server = Server(load_settings({"host": "127.0.0.1", "port": 0, "data_dir": folder}))
-    await server.start()
-    try:
-        yield server.url
-    finally:
-        await server.stop()
-
-
-def _scenes() -> list[Scene]:
-    retries = {"maxAttempts": 5, "initialInterval": "500ms", "backoffMultiplier": 2}
-    return [
-        Scene("now", "rings at once", {"delay": "0s"}),
-        Scene("soon", "rings in two seconds, exactly", {"delay": "2s", "payload": {"hello": "world"}}),
-        Scene("retried", "fails twice, succeeds at the third attempt", {"delay": "1s", "retryPolicy": retries}),
-        Scene("rescheduled", "asks to be called again two seconds later", {"delay": "1500ms"}),
-        Scene("canceled", "is deleted before its time", {"delay": "3s"}),
-    ]
-
-
-class _Answers:
-    """The receiver's part: fails, reschedules, and notes what rang."""
-
-    def __init__(self, scenes: dict[str, Scene]) -> None:
-        self._scenes = scenes
-
-    def __call__(self, ring: Ring) -> Answer:
-        import msgspec
-
-        from tocsin.cli.receiver import Answer
-        from tocsin.model.instants import format_instant, parse_instant
-
-        now_us = time.time_ns() // 1_000
-        body = msgspec.json.decode(ring.body)
-        scene = self._scenes[body["timerId"]]
-        late = f"{(now_us - parse_instant(body['executeAt'])) / 1e3:+.1f} ms"
-        if scene.id == "retried" and body["attempt"] < 3:
-            scene.rings.append(f"attempt {body['attempt']}: answered 503")
-            return Answer(503)
-        if scene.id == "rescheduled" and not scene.rings:
-            scene.rings.append(f"rang ({late}): again in 2 s")
-            return Answer(body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)}))
-        scene.rings.append(f"rang (attempt {body['attempt']})" if body["attempt"] > 1 else f"rang ({late})")
-        return Answer()
-
-
-async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene], show: Callable[[], None]) -> None:
-    for scene in scenes.values():
-        body = {"namespace": "default", "id": scene.id, "callbackUrl": f"{target}/{scene.id}", **scene.create}
-        _take(scene, await _call(client, "/timers/create", body))
-        show()
-    cancel_at = time.monotonic() + CANCEL_AFTER_S
-    while not all(scene.over for scene in scenes.values()):
-        if cancel_at and time.monotonic() >= cancel_at:
-            cancel_at = 0.0
-            await _call(client, "/timers/delete", {"namespace": "default", "timerId": "canceled"})
-        for scene in scenes.values():
-            if not scene.over:
-                _take(scene, await _call(client, "/timers/get", {"namespace": "default", "timerId": scene.id}))
-        show()
-        await asyncio.sleep(LOOK_INTERVAL_S)
-
-
-async def _call(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    response = await client.post(path, json=body)
-    if not response.is_success:
-        raise Refused(f"{path}: {response.status_code} {response.text}")
-    return response.json() if response.content else {}
-
-
-def _take(scene: Scene, timer: dict[str, Any]) -> None:
-    scene.status = timer["status"]
-    scene.due = timer.get("nextAttemptAt") or timer["executeAt"]
-
-
-@contextlib.contextmanager
-def _stage(scenes: dict[str, Scene], plain: bool) -> Iterator[Callable[[], None]]:
-    if plain:
-        yield _Lines(scenes)
-        return
-    from rich.live import Live
-
-    with Live(_table(scenes), console=output.console(), auto_refresh=False) as live:
-        yield lambda: live.update(_table(scenes), refresh=True)
-
-
-class _Lines:
-    """Prints what is new."""
-
-    def __init__(self, scenes: dict[str, Scene]) -> None:
-        self._scenes = scenes
-        self._begun = time.monotonic()
-        self._said: dict[str, tuple[str, int]] = {}
-
-    def __call__(self) -> None:
-        for scene in self._scenes.values():
-            status, rings = self._said.get(scene.id, ("", 0))
-            clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.id:<12}"
-            if not status and scene.status:
-                typer.echo(f"{clock} {scene.shows}")
-            for ring in scene.rings[rings:]:
-                typer.echo(f"{clock} {ring}")
-            if scene.status not in (status, "pending"):
-                typer.echo(f"{clock} {scene.status}")
-            self._said[scene.id] = (scene.status, len(scene.rings))
-
-
-def _table(scenes: dict[str, Scene]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("timer", "what it shows", "state", "due", "what came", box=box.SIMPLE_HEAD, expand=False)
-    for scene in scenes.values():
-        state = Text(scene.status, style=output.STATUS_STYLES.get(scene.status, ""))
-        due = "" if scene.over else _countdown(scene.due)
-        table.add_row(Text(scene.id, style="bold"), scene.shows, state, due, "\n".join(scene.rings))
-    return table
-
-
-def _countdown(due: str | None) -> str:
-    if due is None:
-        return ""
-    from tocsin.model.instants import parse_instant
-
-    return f"{max(0.0, parse_instant(due) / 1e6 - time.time()):.1f} s"
+            asyncio.run(play(folder, plain=plain, keep=keep))

@@ -13,7 +13,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, Key, Namespace, Server, checked_instant
+from tocsin.cli.options import SERVER_DEFAULT, IdPrefix, Key, Namespace, Server, Status, checked_instant
 
 PAGE_ROWS = 1_000
 FORMATS = ("csv", "jsonl")
@@ -26,7 +26,8 @@ def register(timers: typer.Typer) -> None:
 
 def export(
     namespace: Namespace = "default",
-    status: Annotated[str | None, typer.Option(help="pending, completed, failed or canceled.")] = None,
+    status: Status = None,
+    id_prefix: IdPrefix = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due then or later.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due earlier.")] = None,
@@ -48,14 +49,15 @@ def export(
 ) -> None:
     """Write all timers that match, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.client import Client
-    from tocsin.cli.rows import CsvWriter, JsonLinesWriter
+    from tocsin.cli.rows import CsvWriter, JsonLinesWriter, Page
 
     form = form or ("csv" if target is not None and target.suffix.lower() == ".csv" else "jsonl")
     if form not in FORMATS:
         raise WrongUsage(f"--format: {form!r} is neither csv nor jsonl")
     body = {
         "namespace": namespace,
-        "status": status,
+        "status": status or None,
+        "idPrefix": id_prefix,
         "tags": tag or None,
         "executeAfter": checked_instant("--after", after),
         "executeBefore": checked_instant("--before", before),
@@ -65,16 +67,16 @@ def export(
     count, begun = 0, time.monotonic()
     with Client(server, key) as client:
         # The first page before the file: a refusal should not leave an empty one behind.
-        page = client.post("/timers/list", body)
+        page = client.post_for(Page, "/timers/list", body)
         with _opened(target) as stream, _progress(target) as advance:
             writer = CsvWriter(stream) if form == "csv" else JsonLinesWriter(stream)
             while True:
-                writer.write(page["timers"])
-                count += len(page["timers"])
-                advance(len(page["timers"]))
-                if not page.get("nextCursor"):
+                writer.write(page.timers)
+                count += len(page.timers)
+                advance(len(page.timers))
+                if not page.cursor:
                     break
-                page = client.post("/timers/list", body | {"cursor": page["nextCursor"]})
+                page = client.post_for(Page, "/timers/list", body | {"cursor": page.cursor})
     took_s = max(1e-6, time.monotonic() - begun)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 

@@ -21,6 +21,7 @@ from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
+    from tocsin.cli.rows import BatchResult
 
 BATCH_ROWS = 1_000
 #: Payload bytes of a batch, so that a thousand large timers don't make a body that the server refuses.
@@ -168,7 +169,7 @@ class _Importer:
 
     def run(self, reader: _Reader) -> Tally:
         """Sends everything; after an Unreachable, nothing more than what is on its way."""
-        under_way: dict[Future[list[dict[str, Any]]], list[Row]] = {}
+        under_way: dict[Future[list[BatchResult]], list[Row]] = {}
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             for batch in self._batches(reader):
                 under_way[threads.submit(self._send, batch)] = batch
@@ -195,13 +196,15 @@ class _Importer:
         if batch:
             yield batch
 
-    def _send(self, batch: list[Row]) -> list[dict[str, Any]]:
-        results: list[dict[str, Any]] = self._client.post(
-            "/timers/batch/create", {"timers": [row.timer for row in batch]}
-        )["results"]
+    def _send(self, batch: list[Row]) -> list[BatchResult]:
+        from tocsin.cli.rows import BatchResults
+
+        results: list[BatchResult] = self._client.post_for(
+            BatchResults, "/timers/batch/create", {"timers": [row.timer for row in batch]}
+        ).results
         return results
 
-    def _settle(self, under_way: dict[Future[list[dict[str, Any]]], list[Row]], fewer_than: int) -> None:
+    def _settle(self, under_way: dict[Future[list[BatchResult]], list[Row]], fewer_than: int) -> None:
         """Waits until fewer batches are on their way, and takes their answers."""
         while len(under_way) >= fewer_than:
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -217,12 +220,12 @@ class _Importer:
                 else:
                     self._take(batch, results)
 
-    def _take(self, batch: list[Row], results: list[dict[str, Any]]) -> None:
+    def _take(self, batch: list[Row], results: list[BatchResult]) -> None:
         for row, result in itertools.zip_longest(batch, results):
-            if result and "error" not in result:
+            if result is not None and result.error is None:
                 self._tally.created += 1
             else:
-                self._fail(row.line, _reason(result.get("error") if result else "no answer"), row.timer)
+                self._fail(row.line, _reason(result.error if result is not None else "no answer"), row.timer)
 
     def _fail_all(self, batch: list[Row], reason: str) -> None:
         for row in batch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -22,6 +21,7 @@ KEY_ID_BYTES = 6
 SECRET_BYTES = 32
 
 app = typer.Typer(
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="API keys. These commands work on the store, also beside a running server, which follows within seconds.",
     epilog="Example: tocsin keys create --role write --namespace billing",
@@ -128,6 +128,8 @@ def revoke(
 
 
 def _with_store(config: ConfigFile, data_dir: DataDir, store: Store, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
+    import asyncio
+
     from tocsin.config import load_settings
     from tocsin.stores.sqlite import SqliteStore
 

@@ -11,6 +11,7 @@ from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server, checked_duration
 
 app = typer.Typer(
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="Namespaces: the scope in which timer ids are unique, and its settings.",
     epilog="Example: tocsin namespaces create billing --retention 7d",
@@ -79,7 +80,11 @@ def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: A
         output.print_json(answer)
         return
     found = answer["namespaces"]
-    columns = [name for name in dict.fromkeys(name for entry in found for name in entry) if name != "updatedAt"]
+    columns = [
+        name
+        for name in dict.fromkeys(name for entry in found for name in entry)
+        if name not in ("createdAt", "updatedAt")
+    ]
     output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
 
 

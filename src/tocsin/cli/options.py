@@ -23,6 +23,10 @@ Key = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
+Status = Annotated[
+    list[str] | None, typer.Option("--status", help="pending, completed, failed or canceled; may be repeated.")
+]
+IdPrefix = Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Its id begins so.")]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
 ]

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import cast
 
 import httptools
 
@@ -84,8 +85,8 @@ class _Connection(asyncio.Protocol):
     # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast, not a check: uvloop's transports have the methods but not the base class.
+        self._transport = cast(asyncio.Transport, transport)
         self._receiver.connections.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -12,12 +12,12 @@ import msgspec
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "method", "headers", "retryPolicy",
     "callbackTimeoutSeconds", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError",
-    "nextAttemptAt", "shardId",
+    "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "headers", "retryPolicy"})
 #: What only the server can say; import leaves it out.
-READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "firstAttemptAt"}
+READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "shardId", "timerUuid"}
 TAG_SEPARATOR = ";"
 
 
@@ -80,6 +80,29 @@ def read_json_lines(stream: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]
         yield number, dict(row)
 
 
+#: A timer as it came, each field still JSON: what passes through a file has to keep every digit of its payload.
+RawTimer = dict[str, msgspec.Raw]
+
+
+class BatchResult(msgspec.Struct):
+    """What became of one timer of a batch; the created timer itself isn't read."""
+
+    error: Any = None
+
+
+class BatchResults(msgspec.Struct):
+    """One for each timer sent, in that order."""
+
+    results: list[BatchResult]
+
+
+class Page(msgspec.Struct):
+    """A page of a list. Without a cursor it is the last."""
+
+    timers: list[RawTimer]
+    cursor: str | None = msgspec.field(default=None, name="nextCursor")
+
+
 class CsvWriter:
     """Writes timers under the names of the columns."""
 
@@ -88,17 +111,19 @@ class CsvWriter:
         self._writer = csv.writer(stream, lineterminator="\n")
         self._writer.writerow(self._columns)
 
-    def write(self, timers: Iterable[dict[str, Any]]) -> None:
+    def write(self, timers: Iterable[RawTimer]) -> None:
         """Appends them."""
-        self._writer.writerows([self._cell(name, timer.get(name)) for name in self._columns] for timer in timers)
+        self._writer.writerows([_cell(name, timer.get(name)) for name in self._columns] for timer in timers)
 
-    def _cell(self, name: str, value: Any) -> Any:
-        if value is None:
-            # Not given and null are one for a payload; an empty cell says both.
-            return ""
-        if name in JSON_COLUMNS:
-            return msgspec.json.encode(value).decode()
-        return TAG_SEPARATOR.join(value) if name == "tags" else value
+
+def _cell(name: str, raw: msgspec.Raw | None) -> Any:
+    if raw is None:
+        return ""
+    if name in JSON_COLUMNS:
+        text = bytes(raw).decode()
+        return "" if text == "{}" and name == "headers" else text
+    value = msgspec.json.decode(raw)
+    return TAG_SEPARATOR.join(value) if name == "tags" else value
 
 
 class JsonLinesWriter:
@@ -108,6 +133,6 @@ class JsonLinesWriter:
         self._stream = stream
         self._encoder = msgspec.json.Encoder()
 
-    def write(self, timers: Iterable[dict[str, Any]]) -> None:
+    def write(self, timers: Iterable[RawTimer]) -> None:
         """Appends them."""
         self._stream.write(self._encoder.encode_lines(list(timers)).decode())

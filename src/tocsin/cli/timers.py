@@ -13,9 +13,11 @@ from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
     AsJson,
+    IdPrefix,
     Key,
     Namespace,
     Server,
+    Status,
     checked_duration,
     checked_instant,
     duration_us,
@@ -24,6 +26,7 @@ from tocsin.cli.options import (
 )
 
 app = typer.Typer(
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="Create, look at, change and move timers.",
     epilog="Example: tocsin timers create http://127.0.0.1:9000/ --in 30s",
@@ -124,7 +127,8 @@ def get(
 @app.command("list", epilog="Example: tocsin timers list --status failed --tag billing")
 def list_timers(
     namespace: Namespace = "default",
-    status: Annotated[str | None, typer.Option(help="pending, completed, failed or canceled.")] = None,
+    status: Status = None,
+    id_prefix: IdPrefix = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due then or later.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Due earlier.")] = None,
@@ -137,7 +141,8 @@ def list_timers(
     """List timers, in the order in which they are due. `export` writes all of them, however many."""
     body = {
         "namespace": namespace,
-        "status": status,
+        "status": status or None,
+        "idPrefix": id_prefix,
         "tags": tag or None,
         "executeAfter": checked_instant("--after", after),
         "executeBefore": checked_instant("--before", before),

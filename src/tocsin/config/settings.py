@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 from pydantic import BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config.file import Entry, read_file
 from tocsin.config.values import (
@@ -41,11 +42,14 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.validation import InputLimits
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits)
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits)
+
+#: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
+LIMITS: dict[type, str] = {EngineLimits: "", CallbackLimits: "callbacks", InputLimits: "", ApiLimits: "api"}
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "sqlite")
+SECTIONS = ("egress", "callbacks", "api", "sqlite")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {"commit_interval", "claim_backoff", "callbacks_answers_remembered_max", "sqlite_mmap_bytes", "execute_past_max"}
@@ -54,27 +58,35 @@ _ZERO_ALLOWED = frozenset(
 
 def limit_setting(kind: type, field: dataclasses.Field[Any]) -> str:
     """The field of Settings that fills a limit. A callback limit that input has too is one setting for both."""
-    name = field.name.removesuffix("_us")
+    name = field.name.removesuffix("_us").removesuffix("_s")
     shared = {limit.name for limit in dataclasses.fields(InputLimits)}
-    return f"callbacks_{name}" if kind is CallbackLimits and field.name not in shared else name
+    section = "" if kind is CallbackLimits and field.name in shared else LIMITS[kind]
+    return f"{section}_{name}" if section else name
 
 
 def _limit_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for kind in (EngineLimits, CallbackLimits, InputLimits):
+    for kind in LIMITS:
         for field in dataclasses.fields(kind):
             name = limit_setting(kind, field)
             least = 0 if name in _ZERO_ALLOWED else 1
-            if field.name.endswith("_us"):
+            default: Any = field.default
+            if _unit_us(field):
                 rule: Any = partial(duration, least=least)
+                default = round(default * _unit_us(field))
             elif "bytes" in name:
                 rule = partial(byte_count, least=least)
-            elif isinstance(field.default, float):
+            elif isinstance(default, float):
                 rule = factor
             else:
                 rule = partial(count, least=least)
-            fields.setdefault(name, (Annotated[type(field.default), BeforeValidator(rule)], field.default))
+            fields.setdefault(name, (Annotated[type(default), BeforeValidator(rule)], default))
     return fields
+
+
+def _unit_us(field: dataclasses.Field[Any]) -> int:
+    """Microseconds in the limit's unit; 0 for what is no duration."""
+    return 1 if field.name.endswith("_us") else US_PER_SECOND if field.name.endswith("_s") else 0
 
 
 def setting_name(field: str) -> str:
@@ -185,8 +197,16 @@ class Settings(_Limits):
         """The API's share."""
         return self._filled(InputLimits)
 
+    def api_limits(self) -> ApiLimits:
+        """The HTTP server's share."""
+        return self._filled(ApiLimits)
+
     def _filled(self, kind: type[L]) -> L:
-        return kind(**{field.name: getattr(self, limit_setting(kind, field)) for field in dataclasses.fields(kind)})
+        values = {}
+        for field in dataclasses.fields(kind):
+            value = getattr(self, limit_setting(kind, field))
+            values[field.name] = value / US_PER_SECOND if field.name.endswith("_s") else value
+        return kind(**values)
 
     def store_url(self) -> str:
         """The store's URL, `sqlite:///<data_dir>/tocsin.db` unless another was chosen."""
@@ -264,10 +284,5 @@ def is_duration(field: str) -> bool:
 
 _DURATIONS = frozenset(
     {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
-    | {
-        limit_setting(kind, field)
-        for kind in (EngineLimits, CallbackLimits, InputLimits)
-        for field in dataclasses.fields(kind)
-        if field.name.endswith("_us")
-    }
+    | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

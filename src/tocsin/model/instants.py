@@ -15,7 +15,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANT_MIN = -62_135_596_800 * US_PER_SECOND
 INSTANT_MAX = 253_402_300_800 * US_PER_SECOND - 1
 _INSTANT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,32}))?(Z|z|[+-]\d\d:\d\d)?\Z", re.ASCII)
-_DURATION = re.compile(r"(\d{1,19})(?:\.(\d{1,19}))?(us|ms|s|m|h|d)", re.ASCII)
+#: Bounds the work on hostile text; a duration of every unit with all its digits is shorter.
+_DURATION_CHARS_MAX = 200
+_DURATION = re.compile(r"(\d{1,199})(?:\.(\d{1,199}))?(us|ms|s|m|h|d)", re.ASCII)
 _UNIT_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": US_PER_DAY}
 _DURATION_US_MAX = 2**62
 
@@ -77,6 +79,8 @@ def parse_duration(text: str) -> int:
 
     Exact; what is finer than a microsecond rounds up in each part, as with instants.
     """
+    if len(text) > _DURATION_CHARS_MAX:
+        raise ValueError("is too long a duration")
     total, position = 0, 0
     for match in _DURATION.finditer(text):
         if match.start() != position:

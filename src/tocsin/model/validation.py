@@ -15,7 +15,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from tocsin.model.errors import FieldError
-from tocsin.model.instants import US_PER_DAY, format_duration, format_instant
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
 
@@ -186,9 +186,11 @@ class InputRules:
         """When a timer is to ring."""
         earliest, latest = now_us - self.limits.execute_past_max_us, now_us + self.limits.execute_ahead_max_us
         if instant_us < earliest:
-            return f"lies too far in the past; the earliest instant accepted now is {format_instant(earliest)}"
+            shown = earliest + -earliest % US_PER_SECOND
+            return f"lies too far in the past; the earliest instant accepted now is {format_instant(shown)}"
         if instant_us > latest:
-            return f"lies too far ahead; the latest instant accepted now is {format_instant(latest)}"
+            shown = latest - latest % US_PER_SECOND
+            return f"lies too far ahead; the latest instant accepted now is {format_instant(shown)}"
         return None
 
     def delay(self, delay_us: int) -> str | None:

@@ -60,9 +60,12 @@ def end_sql(*, history: bool) -> str:
 def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses: int) -> str:
     """The matching rows between two places; without `ended`, up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
-    rows += "AND (timer_execute_at, timer_uuid) <= (:end_at, :end_uuid) " if ended else "AND timer_execute_at <= :last "
-    if ended and history:
+    if not ended:
+        rows += "AND timer_execute_at <= :last "
+    elif history:
         rows += "AND (timer_execute_at, timer_uuid, timer_generation) <= (:end_at, :end_uuid, :end_generation) "
+    else:
+        rows += "AND (timer_execute_at, timer_uuid) <= (:end_at, :end_uuid) "
     rows += "AND timer_namespace = :namespace "
     if prefix:
         rows += "AND substr(timer_id, 1, length(:prefix)) = :prefix "

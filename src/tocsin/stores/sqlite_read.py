@@ -74,17 +74,18 @@ def read_page(
 def fetch_sql(uuids: int) -> str:
     """Live rows and newest history rows of one shard's uuids; the parameters are shard, uuids, shard, uuids."""
     places = ",".join("?" * uuids)
+    # Left to itself, the planner may take a whole shard for a short way to a few uuids.
     live = (
-        f"SELECT {row_aggregates()} FROM (SELECT {ROW_COLUMNS} FROM timers WHERE shard_id = ? "
-        f"AND timer_uuid IN ({places}))"
+        f"SELECT {row_aggregates()} FROM (SELECT {ROW_COLUMNS} FROM timers INDEXED BY timers_by_uuid "
+        f"WHERE shard_id = ? AND timer_uuid IN ({places}))"
     )
     newest = (
-        "SELECT shard_id, timer_uuid, max(timer_generation) FROM history WHERE shard_id = ? "
-        f"AND timer_uuid IN ({places}) GROUP BY shard_id, timer_uuid"
+        "SELECT shard_id AS shard, timer_uuid AS uuid, max(timer_generation) AS generation FROM history "
+        f"INDEXED BY history_by_uuid WHERE shard_id = ? AND timer_uuid IN ({places}) GROUP BY shard_id, timer_uuid"
     )
     finished = (
-        f"SELECT {history_aggregates()} FROM (SELECT {HISTORY_COLUMNS} FROM history "
-        f"WHERE (shard_id, timer_uuid, timer_generation) IN ({newest}))"
+        f"SELECT {history_aggregates()} FROM (SELECT {HISTORY_COLUMNS} FROM ({newest}) CROSS JOIN history "
+        "INDEXED BY history_by_uuid ON shard_id = shard AND timer_uuid = uuid AND timer_generation = generation)"
     )
     return f"SELECT * FROM ({live}), ({finished})"
 

@@ -61,7 +61,7 @@ def _insert_sql(table: str, columns: str, width: int, rows: int) -> str:
 @cache
 def delete_sql(rows: int) -> str:
     """Exact deletes: (shard, uuid) pairs, which may repeat."""
-    return f"DELETE FROM timers WHERE (shard_id, timer_uuid) IN (VALUES {_values(2, rows)})"
+    return f"DELETE FROM timers INDEXED BY timers_by_uuid WHERE (shard_id, timer_uuid) IN (VALUES {_values(2, rows)})"
 
 
 @cache

@@ -1,0 +1,116 @@
+"""The API on a real server, on a free port, over a service in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+import uvloop
+from fake_timers import FakeTimerService, SystemClock
+
+from tocsin.api.app import Api
+from tocsin.model.access import ApiKey, hash_key
+from tocsin.model.validation import InputLimits, InputRules
+
+
+def refuse_private(url: str) -> str | None:
+    return "is a private address; it is not in egress.allow" if "//10." in url or "//127." in url else None
+
+
+@dataclass
+class Keys:
+    required: bool = False
+    known: dict[str, ApiKey] = field(default_factory=dict)
+
+    def lookup(self, hash: str) -> ApiKey | None:
+        return self.known.get(hash)
+
+    def add(self, secret: str, role: Any, *namespaces: str, tenants: tuple[str, ...] = ()) -> dict[str, str]:
+        key_hash = hash_key(secret)
+        self.known[key_hash] = ApiKey(secret, key_hash, role, namespaces, tenants)
+        return {"authorization": f"Bearer {secret}"}
+
+
+@dataclass
+class Served:
+    """A running server: what it serves, and where."""
+
+    service: FakeTimerService
+    keys: Keys
+    url: str
+    client: httpx.Client
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.removeprefix("http://").partition(":")
+        return host, int(port)
+
+    def post(self, path: str, body: object, **options: Any) -> httpx.Response:
+        return self.client.post(f"/api/v1/{path}", json=body, **options)
+
+
+def make_api(service: FakeTimerService, keys: Keys, **options: Any) -> Api:
+    return Api(
+        service,
+        rules=InputRules(InputLimits(), refuse_private),
+        clock=SystemClock(),
+        keys=keys,
+        metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
+        **{"metrics_open": True, **options},
+    )
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Runs the application in a thread of its own; yields the URL. The socket listens before the server runs, so that
+    nobody has to wait for it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="warning")
+    server = uvicorn.Server(config)
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(server.serve(sockets=[listener]))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield "http://{}:{}".format(*listener.getsockname())
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Callable[..., Served]]:
+    """Starts servers that live as long as the module's tests."""
+    with ExitStack() as stack:
+
+        def start(**options: Any) -> Served:
+            service, keys = FakeTimerService(), options.pop("keys", None) or Keys()
+            url = stack.enter_context(serving(make_api(service, keys, **options)))
+            client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+            return Served(service, keys, url, client)
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_server(serve: Callable[..., Served]) -> Served:
+    return serve()
+
+
+@pytest.fixture
+def server(module_server: Served) -> Served:
+    """The module's server, with nothing in it."""
+    module_server.service.clear()
+    return module_server

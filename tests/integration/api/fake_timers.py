@@ -1,0 +1,172 @@
+"""A timer service in memory that never rings: enough to test what HTTP makes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
+    NamespaceExists,
+    NamespaceNotFound,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+)
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
+
+TOTAL_SHARDS = 8
+
+
+class SystemClock:
+    def now_us(self) -> int:
+        return time.time_ns() // 1_000
+
+    def boottime_us(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+class FakeTimerService(TimerService):
+    """`fault` is raised by every call while it is set; `reasons` are why it is not ready."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.timers: dict[tuple[str, str], Timer] = {}
+        self.fault: Exception | None = None
+        self.reasons: list[str] = []
+        self._namespaces = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
+
+    def _view(self, timer: Timer) -> TimerView:
+        uuid = timer_uuid(timer.namespace, timer.id)
+        shard = shard_of(namespace_hash(timer.namespace), uuid, 4, TOTAL_SHARDS)
+        return TimerView(timer, shard, timer.execute_at if timer.status is Status.PENDING else None)
+
+    def _check(self, namespace: str) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if namespace not in self._namespaces:
+            raise NamespaceNotFound(f"there is no namespace {namespace!r}")
+
+    async def create(self, timer: Timer) -> TimerView:
+        self._check(timer.namespace)
+        self.timers[timer.namespace, timer.id] = timer
+        return self._view(timer)
+
+    async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
+        outcomes: list[TimerView | TocsinError] = []
+        for timer in timers:
+            try:
+                outcomes.append(await self.create(timer))
+            except TocsinError as error:
+                outcomes.append(error)
+        return outcomes
+
+    async def get(self, namespace: str, timer_id: str) -> TimerView:
+        self._check(namespace)
+        timer = self.timers.get((namespace, timer_id))
+        if timer is None:
+            raise TimerNotFound(f"there is no timer {timer_id!r} in {namespace!r}")
+        return self._view(timer)
+
+    async def _pending(self, namespace: str, timer_id: str) -> Timer:
+        timer = (await self.get(namespace, timer_id)).timer
+        if timer.status is not Status.PENDING:
+            raise TimerNotPending(f"the timer {timer_id!r} has finished: it is {timer.status.value}")
+        return timer
+
+    async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
+        return await self.create(changes.apply(await self._pending(namespace, timer_id), SystemClock().now_us()))
+
+    async def delete(self, namespace: str, timer_id: str) -> None:
+        timer = await self._pending(namespace, timer_id)
+        self.timers[namespace, timer_id] = msgspec.structs.replace(timer, status=Status.CANCELED)
+
+    def finish(self, namespace: str, timer_id: str, now_us: int) -> None:
+        """As if it had been called twice, and failed."""
+        log = (Attempt(now_us, 1_500, 503, "HTTP_503"), Attempt(now_us + 1, 2_000, 0, "TIMEOUT"))
+        self.timers[namespace, timer_id] = msgspec.structs.replace(
+            self.timers[namespace, timer_id],
+            status=Status.FAILED,
+            attempts=2,
+            attempt_log=log,
+            executed_at=now_us,
+            last_error="TIMEOUT",
+        )
+
+    async def list(self, request: ListRequest) -> tuple[Sequence[TimerView], str | None]:  # type: ignore[override]
+        self._check(request.namespace)
+        if request.cursor is not None and not (request.cursor.isascii() and request.cursor.isdigit()):
+            raise InvalidInput(FieldError("cursor", "is not a cursor; send nextCursor of the page before"))
+        start = int(request.cursor or 0)
+        found = [
+            timer
+            for timer in sorted(self.timers.values(), key=lambda timer: (timer.execute_at, timer.id))
+            if timer.namespace == request.namespace
+            and (not request.statuses or timer.status in request.statuses)
+            and set(request.tags) <= set(timer.tags)
+            and timer.id.startswith(request.id_prefix)
+            and (request.execute_after is None or timer.execute_at >= request.execute_after)
+            and (request.execute_before is None or timer.execute_at < request.execute_before)
+        ]
+        end = start + request.limit
+        return [self._view(timer) for timer in found[start:end]], str(end) if end < len(found) else None
+
+    async def namespaces(self):  # type: ignore[no-untyped-def]
+        self._check("default")
+        return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
+
+    async def create_namespace(
+        self,
+        name: str,
+        *,
+        num_shards: int | None = None,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+    ) -> Namespace:
+        self._check("default")
+        if name in self._namespaces:
+            raise NamespaceExists(f"the namespace {name!r} exists")
+        if num_shards is not None and num_shards > TOTAL_SHARDS:
+            raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
+        namespace = Namespace(
+            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret
+        )
+        self._namespaces[name] = namespace
+        return namespace
+
+    async def update_namespace(
+        self,
+        name: str,
+        *,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        remove_secret: bool = False,
+        paused: bool | None = None,
+    ) -> Namespace:
+        self._check(name)
+        given = {"history": history, "retention_us": retention_us, "secret": secret, "paused": paused}
+        wanted = {field: value for field, value in given.items() if value is not None}
+        if remove_secret:
+            wanted["secret"] = None
+        self._namespaces[name] = msgspec.structs.replace(self._namespaces[name], **wanted)
+        return self._namespaces[name]
+
+    async def cluster(self) -> ClusterView:
+        self._check("default")
+        node = NodeView("node-1", "5f" * 16, "127.0.0.1:8080", alive=True, self=True, shards=1)
+        owned = ShardView(0, 3, "node-1", True, 7, 1, 2**63 - 1, 1_500)
+        return ClusterView(TOTAL_SHARDS, [node], [owned, replace(owned, shard_id=1, owner=None)], False, "lease")
+
+    def not_ready_because(self) -> Sequence[str]:  # type: ignore[override]
+        return self.reasons

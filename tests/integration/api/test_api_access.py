@@ -1,0 +1,112 @@
+"""Who may do what: roles, namespaces, missing and foreign keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from conftest import Keys, Served
+
+from tocsin.model.access import Role
+
+TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
+NAME = {"namespace": "default", "timerId": "t1"}
+
+
+@pytest.fixture(scope="module")
+def keys() -> Keys:
+    return Keys(required=True)
+
+
+@pytest.fixture(scope="module")
+def guarded(serve: Callable[..., Served], keys: Keys) -> Served:
+    return serve(keys=keys, metrics_open=False)
+
+
+@pytest.fixture
+def server(guarded: Served) -> Served:
+    guarded.service.clear()
+    return guarded
+
+
+ALL_CALLS = [
+    ("POST", "/api/v1/timers/create", TIMER),
+    ("POST", "/api/v1/timers/get", NAME),
+    ("POST", "/api/v1/timers/update", {**NAME, "tags": []}),
+    ("POST", "/api/v1/timers/delete", NAME),
+    ("POST", "/api/v1/timers/list", {"namespace": "default"}),
+    ("POST", "/api/v1/timers/batch/create", {"timers": [TIMER]}),
+    ("POST", "/api/v1/namespaces/create", {"name": "x"}),
+    ("POST", "/api/v1/namespaces/update", {"name": "default"}),
+    ("POST", "/api/v1/namespaces/list", {}),
+    ("GET", "/api/v1/cluster", None),
+    ("GET", "/metrics", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ALL_CALLS)
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer", "Basic dTpw", "Bearer \xe9", "gibberish"])
+def test_without_a_known_key_nothing_is_done(
+    server: Served, method: str, path: str, body: object, header: str | None
+) -> None:
+    headers = {} if header is None else {"authorization": header.encode("latin-1")}
+    answer = server.client.request(method, path, json=body, headers=headers)  # type: ignore[arg-type]
+    assert (answer.status_code, answer.json()["error"]) == (401, "UNAUTHENTICATED")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert server.service.timers == {}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/api/v1/docs", "/docs.js"])
+def test_health_and_documentation_are_open(server: Served, path: str) -> None:
+    assert server.client.get(path).status_code == 200
+
+
+def statuses(server: Served, headers: dict[str, str]) -> list[int]:
+    server.service.clear()
+    return [
+        server.client.request(method, path, json=body, headers=headers).status_code for method, path, body in ALL_CALLS
+    ]
+
+
+def test_roles_include_one_another(server: Served, keys: Keys) -> None:
+    # In the order of ALL_CALLS; the timer is there only for those who could create it.
+    assert statuses(server, keys.add("r", Role.READ)) == [403, 404, 403, 403, 200, 403, 403, 403, 200, 200, 200]
+    assert statuses(server, keys.add("w", Role.WRITE)) == [200, 200, 200, 204, 200, 200, 403, 403, 200, 200, 200]
+    assert statuses(server, keys.add("a", Role.ADMIN)) == [200, 200, 200, 204, 200, 200, 200, 200, 200, 200, 200]
+
+
+def test_namespaced_key_touches_only_its_own(server: Served, keys: Keys) -> None:
+    at_home = keys.add("home", Role.ADMIN, "default")
+    assert statuses(server, at_home) == [200, 200, 200, 204, 200, 200, 403, 403, 200, 403, 403]
+    abroad = keys.add("abroad", Role.ADMIN, "elsewhere")
+    assert statuses(server, abroad) == [403, 403, 403, 403, 403, 200, 403, 403, 200, 403, 403]
+    assert server.service.timers == {}
+    tenant = keys.add("tenant", Role.ADMIN, tenants=("0190",))
+    assert statuses(server, tenant)[0] == 403
+
+
+def test_each_item_of_a_batch_is_checked(server: Served, keys: Keys) -> None:
+    home = keys.add("home", Role.WRITE, "default")
+    items = [TIMER, {**TIMER, "namespace": "elsewhere"}]
+    results = server.post("timers/batch/create", {"timers": items}, headers=home).json()["results"]
+    assert results[0]["timer"]["id"] == "t1"
+    assert (results[1]["error"]["error"], results[1]["error"]["status"]) == ("FORBIDDEN", 403)
+
+
+def test_list_shows_only_visible_namespaces(server: Served, keys: Keys) -> None:
+    admin = keys.add("root", Role.ADMIN)
+    for name in ("a", "b"):
+        server.post("namespaces/create", {"name": name}, headers=admin)
+    limited = keys.add("only-b", Role.READ, "b", "gone")
+    listed = server.post("namespaces/list", {}, headers=limited).json()["namespaces"]
+    assert [namespace["name"] for namespace in listed] == ["b"]
+
+
+def test_optional_keys_still_have_to_be_known(serve: Callable[..., Served]) -> None:
+    server = serve()
+    assert server.post("timers/create", TIMER).status_code == 200
+    assert server.post("timers/create", TIMER, headers={"authorization": "Bearer typo"}).status_code == 401
+    reader = server.keys.add("r", Role.READ)
+    assert server.post("timers/create", TIMER, headers=reader).status_code == 403
+    assert server.client.get("/metrics").status_code == 200

@@ -1,0 +1,263 @@
+"""Everything a client can get wrong: a clear 400 (or its like) that names the field, and nothing written."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from conftest import Served
+
+TIMER: dict[str, Any] = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
+JSON = {"content-type": "application/json"}
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in TIMER.items() if name not in names}
+
+
+def at(instant: str) -> dict[str, Any]:
+    return {**without("delay"), "executeAt": instant}
+
+
+def assert_problem(answer: Any, status: int, error: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert problem["status"] == status
+    assert problem["error"] == error
+    assert problem["type"].endswith(error)
+    assert problem["detail"] == problem["message"] != ""
+    assert problem["instance"] == answer.request.url.raw_path.decode()
+    assert problem["correlationId"] == answer.headers["x-correlation-id"]
+    assert datetime.fromisoformat(problem["timestamp"]).tzinfo == UTC
+    return problem
+
+
+BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
+    # (what is sent, the path named, words of the reason)
+    (without("namespace"), "namespace", "is missing"),
+    (without("id"), "id", "is missing"),
+    (without("callbackUrl"), "callbackUrl", "is missing"),
+    (without("delay"), "executeAt", "give executeAt or delay"),
+    ({**TIMER, "executeAt": "2027-01-31T12:00:00Z"}, "delay", "one of the two"),
+    ({**TIMER, "id": 7}, "id", "must be a string, not a whole number"),
+    ({**TIMER, "id": None}, "id", "must be a string, not null"),
+    ({**TIMER, "id": ""}, "id", "is empty"),
+    ({**TIMER, "id": "x" * 256}, "id", "at most 255"),
+    ({**TIMER, "id": "a\u0000b"}, "id", "control characters"),
+    ({**TIMER, "id": "a\u0085b"}, "id", "control characters"),
+    ({**TIMER, "namespace": "a b"}, "namespace", "A-Z"),
+    ({**TIMER, "namespace": "default\n"}, "namespace", "A-Z"),
+    ({**TIMER, "namespace": "x" * 256}, "namespace", "1 to 255"),
+    ({**TIMER, "timerId": "t"}, "timerId", "use id"),
+    ({**TIMER, "callbackURL": "x"}, "callbackURL", "did you mean callbackUrl"),
+    ({**TIMER, "zzz": 1}, "zzz", "is not a field here; there are: namespace"),
+    (at("2027-01-31T12:00:00"), "executeAt", "no time zone"),
+    (at("2027-01-31"), "executeAt", "RFC 3339"),
+    (at("2027-02-30T12:00:00Z"), "executeAt", "calendar"),
+    (at("0001-01-01T00:00:00Z"), "executeAt", "too far in the past"),
+    (at("9999-12-31T23:59:59Z"), "executeAt", "too far ahead"),
+    ({**without("delay"), "executeAt": 1_800_000_000}, "executeAt", "write it as 2027-01-31T12:00:00Z"),
+    ({**TIMER, "delay": "1 hour"}, "delay", "500ms"),
+    ({**TIMER, "delay": "-5s"}, "delay", "is not a duration"),
+    ({**TIMER, "delay": "40000d"}, "delay", "too long"),
+    ({**TIMER, "delay": "9" * 400 + "d"}, "delay", "too long"),
+    ({**TIMER, "delay": 30}, "delay", "write it as 30s"),
+    ({**TIMER, "callbackUrl": "ftp://a.example"}, "callbackUrl", "http or https"),
+    ({**TIMER, "callbackUrl": "/hook"}, "callbackUrl", "http or https"),
+    ({**TIMER, "callbackUrl": "https://"}, "callbackUrl", "no valid host"),
+    ({**TIMER, "callbackUrl": "https://a.example/\r\nx: y"}, "callbackUrl", "control characters"),
+    ({**TIMER, "callbackUrl": "https://a.example/" + "x" * 2048}, "callbackUrl", "at most 2048"),
+    ({**TIMER, "callbackUrl": "http://user:pw@a.example/"}, "callbackUrl", "credentials"),
+    ({**TIMER, "callbackUrl": "http://10.1.2.3/"}, "callbackUrl", "private address"),
+    ({**TIMER, "payload": "x" * (101 * 1024)}, "payload", "at most 102400"),
+    ({**TIMER, "payload": json.loads("[" * 101 + "]" * 101)}, "payload", "nested too deep"),
+    ({**TIMER, "method": "post"}, "method", "POST"),
+    ({**TIMER, "method": "CONNECT"}, "method", "use one of"),
+    ({**TIMER, "headers": {"x": 1}}, "headers", "has a value that must be a string"),
+    ({**TIMER, "headers": {"Host": "x"}}, "headers.Host", "leave it out"),
+    ({**TIMER, "headers": {"Webhook-Id": "x"}}, "headers.Webhook-Id", "leave it out"),
+    ({**TIMER, "headers": {"x": "a\r\nb: c"}}, "headers.x", "line breaks"),
+    ({**TIMER, "headers": {"a b": "c"}}, "headers.a b", "not a header name"),
+    ({**TIMER, "headers": {"x": "1", "X": "2"}}, "headers.X", "stands twice"),
+    ({**TIMER, "headers": {f"x-{number}": "" for number in range(33)}}, "headers", "at most 32"),
+    ({**TIMER, "headers": {"x": "v" * 4097}}, "headers.x", "at most 4096"),
+    ({**TIMER, "tags": "a"}, "tags", "must be an array"),
+    ({**TIMER, "tags": ["a", 1]}, "tags[1]", "must be a string"),
+    ({**TIMER, "tags": ["a", ""]}, "tags[1]", "is empty"),
+    ({**TIMER, "tags": ["x" * 65]}, "tags[0]", "at most 64"),
+    ({**TIMER, "tags": ["a", "b", "a"]}, "tags[2]", "stands twice"),
+    ({**TIMER, "tags": [str(number) for number in range(17)]}, "tags", "at most 16"),
+    ({**TIMER, "callbackTimeoutSeconds": 0}, "callbackTimeoutSeconds", "1 to 60"),
+    ({**TIMER, "callbackTimeoutSeconds": 61}, "callbackTimeoutSeconds", "1 to 60"),
+    ({**TIMER, "callbackTimeoutSeconds": 1e308}, "callbackTimeoutSeconds", "1 to 60"),
+    ({**TIMER, "callbackTimeoutSeconds": "10"}, "callbackTimeoutSeconds", "must be a number"),
+    ({**TIMER, "retryPolicy": {"maxRetries": 3}}, "retryPolicy.maxRetries", "use maxAttempts"),
+    (
+        {**TIMER, "retryPolicy": {"maxRetryAttemptsDuration": "1h"}},
+        "retryPolicy.maxRetryAttemptsDuration",
+        "use maxAttemptsDuration",
+    ),
+    ({**TIMER, "maxRetries": 3}, "maxRetries", "is not a field here"),
+    ({**TIMER, "retryPolicy": {"maxAttempts": 0}}, "retryPolicy.maxAttempts", "1 to 1000"),
+    ({**TIMER, "retryPolicy": {"maxAttempts": 10**30}}, "retryPolicy.maxAttempts", "1 to 1000"),
+    ({**TIMER, "retryPolicy": {"maxAttempts": 2.5}}, "retryPolicy.maxAttempts", "whole number"),
+    ({**TIMER, "retryPolicy": {"backoffMultiplier": 0.5}}, "retryPolicy.backoffMultiplier", "1 to 100"),
+    ({**TIMER, "retryPolicy": {"initialInterval": "0s"}}, "retryPolicy.initialInterval", "more than 0s"),
+    ({**TIMER, "retryPolicy": {"initialInterval": "soon"}}, "retryPolicy.initialInterval", "is not a duration"),
+    ({**TIMER, "retryPolicy": {"maxInterval": "1ms"}}, "retryPolicy.maxInterval", "shorter than initialInterval"),
+    ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
+    ({**TIMER, "retryPolicy": []}, "retryPolicy", "must be an object or null, not an array"),
+]
+
+
+@pytest.mark.parametrize(
+    ("sent", "path", "words"), BAD_TIMERS, ids=[f"{n}-{bad[1]}"[:40] for n, bad in enumerate(BAD_TIMERS)]
+)
+def test_bad_timer_is_refused_by_field(server: Served, sent: dict[str, Any], path: str, words: str) -> None:
+    problem = assert_problem(server.post("timers/create", sent), 400, "INVALID_INPUT")
+    assert [bad["path"] for bad in problem["errors"]] == [path]
+    assert words in problem["errors"][0]["reason"]
+    assert server.service.timers == {}
+    # The same among good ones: it alone fails.
+    answer = server.post("timers/batch/create", {"timers": [{**TIMER, "id": "good"}, sent]}).json()
+    assert answer["results"][0]["timer"]["id"] == "good"
+    (bad,) = answer["results"][1]["error"]["errors"]
+    assert bad["path"] == f"timers[1].{path}"
+    assert words in bad["reason"]
+    assert list(server.service.timers) == [("default", "good")]
+
+
+def test_all_bad_fields_are_named_at_once(server: Served) -> None:
+    sent = {
+        "namespace": "no good",
+        "id": "",
+        "executeAt": "tomorrow",
+        "callbackUrl": "x",
+        "tags": [""],
+        "headers": {"host": "x"},
+        "retryPolicy": {"maxAttempts": 0, "initialInterval": "0s", "backoffMultiplier": 101},
+        "callbackTimeoutSeconds": 0.5,
+        "method": "GIT",
+    }
+    problem = assert_problem(server.post("timers/create", sent), 400, "INVALID_INPUT")
+    assert {bad["path"] for bad in problem["errors"]} == {
+        "namespace",
+        "id",
+        "executeAt",
+        "callbackUrl",
+        "tags[0]",
+        "headers.host",
+        "retryPolicy.maxAttempts",
+        "retryPolicy.initialInterval",
+        "retryPolicy.backoffMultiplier",
+        "callbackTimeoutSeconds",
+        "method",
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "sent", "path"),
+    [
+        ("timers/get", {"namespace": "default", "id": "x"}, "id"),
+        ("timers/get", {"namespace": "default"}, "timerId"),
+        ("timers/delete", {"namespace": "default", "timerId": "x" * 256}, "timerId"),
+        ("timers/update", {"namespace": "default", "timerId": "x", "delay": "1s"}, "delay"),
+        ("timers/update", {"namespace": "default", "timerId": "x", "executeAt": "9999-01-01T00:00:00Z"}, "executeAt"),
+        ("timers/update", {"namespace": "default", "timerId": "x", "callbackUrl": "http://10.0.0.1/"}, "callbackUrl"),
+        ("timers/list", {"namespace": "default", "limit": 1001}, "limit"),
+        ("timers/list", {"namespace": "default", "limit": 0}, "limit"),
+        ("timers/list", {"namespace": "default", "status": "done"}, "status"),
+        ("timers/list", {"namespace": "default", "status": ["pending", "done"]}, "status[1]"),
+        ("timers/list", {"namespace": "default", "executeAfter": "2027-01-31T12:00:00"}, "executeAfter"),
+        ("timers/list", {"namespace": "default", "cursor": ""}, "cursor"),
+        ("timers/batch/create", {"timers": {}}, "timers"),
+        ("timers/batch/create", {"timer": []}, "timer"),
+        ("namespaces/create", {"name": "a/b"}, "name"),
+        ("namespaces/create", {"namespace": "a"}, "namespace"),
+        ("namespaces/create", {"name": "a", "numShards": 0}, "numShards"),
+        ("namespaces/create", {"name": "a", "history": "some"}, "history"),
+        ("namespaces/create", {"name": "a", "retention": "forever"}, "retention"),
+        ("namespaces/create", {"name": "a", "secret": "whsec_short"}, "secret"),
+        ("namespaces/update", {"name": "default", "paused": "yes"}, "paused"),
+        ("namespaces/list", {"name": "default"}, "name"),
+    ],
+)
+def test_other_calls_name_the_field_too(server: Served, call: str, sent: dict[str, Any], path: str) -> None:
+    problem = assert_problem(server.post(call, sent), 400, "INVALID_INPUT")
+    assert [bad["path"] for bad in problem["errors"]] == [path]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "ends too early"),
+        (b"{", "ends too early"),
+        (b'{"id": oops}', "at byte 7"),
+        (json.dumps(TIMER).encode() + b" tail", "trailing characters at byte"),
+        (b'{"id": "\xff"}', "not UTF-8"),
+        (b'{"namespace":"default","id":"a","delay":"1s","callbackUrl":"http://a","payload":"\xff"}', "at byte 81"),
+        (b'{"id": "\\ud800 "}', "not JSON"),
+        (b"\xef\xbb\xbf{}", "at byte 0"),
+        (b'{"payload":' + b"[" * 50_000 + b"]" * 50_000 + b"}", "nested too deep"),
+        (b'{"timers":' + b"[" * 50_000 + b"]" * 50_000 + b"}", ""),
+    ],
+)
+@pytest.mark.parametrize("call", ["timers/create", "timers/batch/create"])
+def test_what_is_not_json_is_refused(server: Served, call: str, body: bytes, words: str) -> None:
+    answer = server.client.post(f"/api/v1/{call}", content=body, headers=JSON)
+    assert answer.status_code == 400
+    if call == "timers/create":
+        assert words in answer.json()["detail"]
+    assert server.service.timers == {}
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"3"])
+def test_what_is_no_object_is_refused(server: Served, body: bytes) -> None:
+    problem = assert_problem(server.client.post("/api/v1/timers/get", content=body, headers=JSON), 400, "INVALID_INPUT")
+    assert problem["detail"].startswith("the body must be an object, not ")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 415),
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415),
+        ({"content-type": "application/json; charset=latin-1"}, 415),
+        ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
+        ({"content-type": "application/json; charset=utf-8"}, 200),
+        ({"content-type": 'Application/JSON; charset="UTF-8"'}, 200),
+    ],
+)
+def test_only_json_is_taken(server: Served, headers: dict[str, str], status: int) -> None:
+    answer = server.client.post("/api/v1/timers/create", content=json.dumps(TIMER).encode(), headers=headers)
+    assert answer.status_code == status
+    if status == 415:
+        assert_problem(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
+        assert server.service.timers == {}
+
+
+def test_longest_values_are_accepted(server: Served) -> None:
+    # The lengths count characters, not bytes; the payload's size counts the bytes of its text.
+    sent = {
+        **TIMER,
+        "id": "é" * 255,
+        "tags": ["ü" * 64, *(str(number) for number in range(15))],
+        "payload": "x" * (100 * 1024 - 2),
+        "callbackTimeoutSeconds": 60,
+        "retryPolicy": {"maxAttempts": 1000, "backoffMultiplier": 100, "maxInterval": "366d"},
+        "headers": {f"x-{number}": "v" for number in range(32)},
+    }
+    assert server.post("timers/create", sent).status_code == 200
+    assert server.post("timers/create", {**sent, "payload": "x" * (100 * 1024 - 1)}).status_code == 400
+
+
+def test_unknown_names_are_not_found(server: Served) -> None:
+    assert_problem(server.post("timers/create", {**TIMER, "namespace": "nowhere"}), 404, "NAMESPACE_NOT_FOUND")
+    for call in ("get", "delete"):
+        name = {"namespace": "default", "timerId": "nobody"}
+        assert_problem(server.post(f"timers/{call}", name), 404, "TIMER_NOT_FOUND")
+    assert_problem(server.post("namespaces/update", {"name": "nowhere"}), 404, "NAMESPACE_NOT_FOUND")

@@ -1,0 +1,258 @@
+"""The timer and namespace operations, as a client meets them."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Served
+
+TIMER = {
+    "namespace": "default",
+    "id": "t1",
+    "executeAt": "2027-01-31T13:00:00.5+01:00",
+    "callbackUrl": "https://a.example/x",
+}
+
+
+def test_created_timer_is_answered_and_found(server: Served) -> None:
+    sent = {
+        **TIMER,
+        "payload": {"a": [1, 2.50, None, "é"]},
+        "method": "PUT",
+        "headers": {"x-tenant": "7"},
+        "retryPolicy": {"maxAttempts": 3, "maxAttemptsDuration": "24h", "initialInterval": "10m"},
+        "callbackTimeoutSeconds": 2.5,
+        "tags": ["b", "a"],
+    }
+    created = server.post("timers/create", sent)
+    assert created.status_code == 200
+    assert created.headers["content-type"] == "application/json"
+    timer = created.json()
+    assert timer == {
+        **sent,
+        "executeAt": "2027-01-31T12:00:00.500000Z",
+        "nextAttemptAt": "2027-01-31T12:00:00.500000Z",
+        "retryPolicy": {
+            "maxAttempts": 3,
+            "maxAttemptsDuration": "1d",
+            "initialInterval": "10m",
+            "backoffMultiplier": 2.0,
+            "maxInterval": "10m",
+        },
+        "status": "pending",
+        "attempts": 0,
+        "attemptLog": [],
+        "shardId": timer["shardId"],
+        "timerUuid": timer["timerUuid"],
+        "createdAt": timer["createdAt"],
+        "updatedAt": timer["createdAt"],
+    }
+    assert server.post("timers/get", {"namespace": "default", "timerId": "t1"}).json() == timer
+
+
+def test_delay_counts_from_receipt(server: Served) -> None:
+    sent = {key: value for key, value in TIMER.items() if key != "executeAt"}
+    assert server.post("timers/create", {**sent, "delay": "1h30m"}).status_code == 200
+    (timer,) = server.service.timers.values()
+    assert timer.execute_at - timer.created_at == 5_400_000_000
+
+
+def test_payload_is_kept_as_sent(server: Served) -> None:
+    body = (
+        b'{"namespace":"default","id":"p","delay":"1s","callbackUrl":"http://a.example",'
+        b'"payload": {"n": 1.0e2,  "n": 7} }'
+    )
+    answer = server.client.post("/api/v1/timers/create", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert bytes(server.service.timers["default", "p"].payload) == b'{"n": 1.0e2,  "n": 7}'
+
+
+@pytest.mark.parametrize(
+    ("header", "kept"),
+    [
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", True),
+        ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", False),
+        ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", False),
+        ("anything", False),
+    ],
+)
+def test_only_a_valid_traceparent_is_kept(server: Served, header: str, kept: bool) -> None:
+    assert server.post("timers/create", TIMER, headers={"traceparent": header}).status_code == 200
+    assert server.service.timers["default", "t1"].traceparent == (header if kept else None)
+
+
+def test_update_changes_what_is_named(server: Served) -> None:
+    server.post("timers/create", {**TIMER, "tags": ["a"], "headers": {"x": "1"}, "retryPolicy": {}})
+    name = {"namespace": "default", "timerId": "t1"}
+    changed = server.post(
+        "timers/update", {**name, "payload": None, "headers": None, "executeAt": "2028-01-01T00:00:00Z"}
+    )
+    assert changed.status_code == 200
+    timer = changed.json()
+    assert (timer["payload"], timer["headers"], timer["tags"]) == (None, {}, ["a"])
+    assert timer["executeAt"] == timer["nextAttemptAt"] == "2028-01-01T00:00:00Z"
+    assert timer["retryPolicy"]["maxAttempts"] == 5
+    assert "retryPolicy" not in server.post("timers/update", {**name, "retryPolicy": None, "tags": []}).json()
+
+
+def test_update_of_nothing_is_refused(server: Served) -> None:
+    server.post("timers/create", TIMER)
+    answer = server.post("timers/update", {"namespace": "default", "timerId": "t1"})
+    assert answer.status_code == 400
+    assert "nothing is to be changed" in answer.json()["detail"]
+
+
+def test_deleted_timer_is_canceled_for_good(server: Served) -> None:
+    server.post("timers/create", TIMER)
+    name = {"namespace": "default", "timerId": "t1"}
+    deleted = server.post("timers/delete", name)
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert server.post("timers/get", name).json()["status"] == "canceled"
+    for call, body in (("delete", name), ("update", {**name, "tags": []})):
+        refused = server.post(f"timers/{call}", body)
+        assert (refused.status_code, refused.json()["error"]) == (409, "TIMER_NOT_PENDING")
+
+
+def test_finished_timer_shows_its_attempts(server: Served) -> None:
+    server.post("timers/create", TIMER)
+    server.service.finish("default", "t1", 1_800_000_000_000_000)
+    timer = server.post("timers/get", {"namespace": "default", "timerId": "t1"}).json()
+    assert "nextAttemptAt" not in timer
+    assert (timer["status"], timer["attempts"], timer["lastError"]) == ("failed", 2, "TIMEOUT")
+    assert timer["executedAt"] == "2027-01-15T08:00:00Z"
+    assert timer["attemptLog"] == [
+        {"at": "2027-01-15T08:00:00Z", "durationMs": 1.5, "status": 503, "error": "HTTP_503"},
+        {"at": "2027-01-15T08:00:00.000001Z", "durationMs": 2.0, "status": None, "error": "TIMEOUT"},
+    ]
+
+
+def test_list_pages_and_filters(server: Served) -> None:
+    for number in range(5):
+        instant = f"2027-01-0{number + 1}T00:00:00Z"
+        server.post(
+            "timers/create", {**TIMER, "id": f"t{number}", "executeAt": instant, "tags": ["odd"] if number % 2 else []}
+        )
+    ids: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = server.post("timers/list", {"namespace": "default", "limit": 2, **cursor}).json()
+        ids += [timer["id"] for timer in page["timers"]]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert ids == ["t0", "t1", "t2", "t3", "t4"]
+    for condition, expected in (
+        ({"tags": ["odd"]}, ["t1", "t3"]),
+        ({"executeAfter": "2027-01-02T00:00:00Z", "executeBefore": "2027-01-04T00:00:00Z"}, ["t1", "t2"]),
+        ({"idPrefix": "t4"}, ["t4"]),
+        ({"status": "failed"}, []),
+        ({"status": ["failed", "pending"], "idPrefix": "t0"}, ["t0"]),
+    ):
+        found = server.post("timers/list", {"namespace": "default", **condition}).json()["timers"]
+        assert [timer["id"] for timer in found] == expected, condition
+
+
+def test_bad_cursor_is_refused(server: Served) -> None:
+    answer = server.post("timers/list", {"namespace": "default", "cursor": "nonsense"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["path"] == "cursor"
+
+
+def test_batch_answers_in_order_and_items_fail_alone(server: Served) -> None:
+    good = {"namespace": "default", "delay": "1s", "callbackUrl": "https://a.example/"}
+    items = [
+        {**good, "id": "b0"},
+        {**good, "id": 7},
+        "not an object",
+        {**good, "id": "b3", "callbackUrl": "http://10.0.0.1/"},
+        {**good, "id": "b4", "namespace": "nowhere"},
+        {**good, "id": "b5", "payload": [1]},
+    ]
+    answer = server.post("timers/batch/create", {"timers": items})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    assert [result.get("timer", {}).get("id") for result in results] == ["b0", None, None, None, None, "b5"]
+    assert [result["error"]["error"] for result in results[1:5]] == ["INVALID_INPUT"] * 3 + ["NAMESPACE_NOT_FOUND"]
+    assert [result["error"]["status"] for result in results[1:5]] == [400, 400, 400, 404]
+    paths = [[bad["path"] for bad in result["error"]["errors"]] for result in results[1:4]]
+    assert paths == [["timers[1].id"], ["timers[2]"], ["timers[3].callbackUrl"]]
+    assert sorted(timer_id for _, timer_id in server.service.timers) == ["b0", "b5"]
+
+
+def test_batch_of_a_thousand_and_no_more(server: Served) -> None:
+    good = {"namespace": "default", "delay": "1s", "callbackUrl": "https://a.example/"}
+    items = [{**good, "id": f"b{number}"} for number in range(1_001)]
+    answer = server.post("timers/batch/create", {"timers": items})
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "timers")
+    assert server.post("timers/batch/create", {"timers": [*items[:1_000], 3]}).status_code == 400
+    assert server.service.timers == {}
+    answer = server.post("timers/batch/create", {"timers": items[:1_000]})
+    assert [result["timer"]["id"] for result in answer.json()["results"]] == [f"b{number}" for number in range(1_000)]
+    assert server.post("timers/batch/create", {"timers": []}).json() == {"results": []}
+
+
+def test_namespaces_are_created_listed_and_changed(server: Served) -> None:
+    secret = "whsec_" + "A" * 32
+    sent = {"name": "orders", "numShards": 2, "history": "failures", "retention": "36h", "secret": secret}
+    created = server.post("namespaces/create", sent)
+    assert created.status_code == 200
+    assert secret not in created.text
+    assert created.json() == {
+        "name": "orders",
+        "numShards": 2,
+        "history": "failures",
+        "retention": "1d12h",
+        "paused": False,
+        "signed": True,
+        "createdAt": created.json()["createdAt"],
+        "updatedAt": created.json()["updatedAt"],
+    }
+    assert (server.post("namespaces/create", sent).json()["error"]) == "NAMESPACE_EXISTS"
+    changed = server.post("namespaces/update", {"name": "orders", "secret": None, "paused": True}).json()
+    assert (changed["signed"], changed["paused"], changed["history"]) == (False, True, "failures")
+    for options in ({"json": {}}, {}):
+        listed = server.client.post("/api/v1/namespaces/list", **options)
+        assert [namespace["name"] for namespace in listed.json()["namespaces"]] == ["default", "orders"]
+
+
+def test_cluster_shows_nodes_and_shards(server: Served) -> None:
+    cluster = server.client.get("/api/v1/cluster").json()
+    assert (cluster["totalShards"], cluster["dispatching"], cluster["dispatchPausedReason"]) == (8, False, "lease")
+    assert cluster["nodes"][0]["self"] is True
+    assert cluster["shards"][0]["lagMs"] == 1.5
+    assert cluster["shards"][0]["completeTo"] == "9999-12-31T23:59:59Z"
+    assert cluster["shards"][1]["owner"] is None
+
+
+def test_health_readiness_metrics(server: Served) -> None:
+    assert server.client.get("/healthz").json() == {"status": "ok"}
+    assert server.client.get("/readyz").json() == {"status": "ready"}
+    server.service.reasons = ["store not open", "no shard claimed"]
+    answer = server.client.get("/readyz")
+    assert (answer.status_code, answer.json()["error"]) == (503, "NOT_READY")
+    assert [reason["reason"] for reason in answer.json()["errors"]] == server.service.reasons
+    assert "retry-after" in answer.headers
+    assert server.client.get("/healthz").status_code == 200
+    metrics = server.client.get("/metrics")
+    assert (metrics.content, metrics.headers["content-type"]) == (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8")
+
+
+@pytest.mark.parametrize("prefix", ["", "/api/v1"])
+def test_documentation_needs_nothing_from_elsewhere(server: Served, prefix: str) -> None:
+    page = server.client.get(f"{prefix}/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "//" not in page.text.replace("<!doctype html>", "")
+    assert "<script src=" in page.text
+    for name, content_type in (("docs.js", "text/javascript"), ("docs.css", "text/css")):
+        part = server.client.get(f"{prefix}/{name}")
+        assert part.status_code == 200
+        assert part.headers["content-type"].startswith(content_type)
+    description = server.client.get(f"{prefix}/openapi.json").json()
+    assert description["openapi"].startswith("3.1")
+
+
+def test_head_is_get_without_a_body(server: Served) -> None:
+    for path in ("/healthz", "/api/v1/cluster", "/docs"):
+        got, head = server.client.get(path), server.client.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == got.headers["content-length"]

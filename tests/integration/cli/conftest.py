@@ -1,0 +1,134 @@
+"""A scripted server that speaks the contract over a real socket, for what a real one does only under duress."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tocsin.cli.app import run
+from tocsin.cli.receiver import Answer, Receiver, Ring
+
+READY_TIMEOUT_S = 10.0
+
+
+class Ran(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Its standard output as JSON."""
+        return msgspec.json.decode(self.out)
+
+
+class ScriptedServer:
+    """Keeps timers in a dict. `script` are answers given first, whatever is asked; `rings` is all that came in."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.script: list[Answer] = []
+        self.rings: list[Ring] = []
+        self.timers: dict[tuple[str, str], dict[str, Any]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(READY_TIMEOUT_S)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        receiver = Receiver(self._answer)
+        self._loop.run_until_complete(receiver.start("127.0.0.1", 0))
+        self.url = receiver.url
+        self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(receiver.stop())
+        self._loop.close()
+
+    def _answer(self, ring: Ring) -> Answer:
+        self.rings.append(ring)
+        if self.script:
+            return self.script.pop(0)
+        body = msgspec.json.decode(ring.body) if ring.body else {}
+        action = getattr(self, "_" + ring.path.removeprefix("/api/v1/").replace("/", "_"), None)
+        return action(body) if action else problem(404, "NOT_FOUND")
+
+    def _timers_create(self, body: dict[str, Any]) -> Answer:
+        return answer(self._created(body))
+
+    def _created(self, body: dict[str, Any]) -> dict[str, Any]:
+        known = {"status": "pending", "attempts": 0, "executeAt": "2099-01-01T00:00:00Z", "shardId": 3}
+        timer = known | {name: value for name, value in body.items() if name != "delay"}
+        self.timers[body["namespace"], body["id"]] = timer
+        return timer
+
+    def _timers_batch_create(self, body: dict[str, Any]) -> Answer:
+        bad = {"error": "INVALID_INPUT", "message": "…", "errors": [{"path": "callbackUrl", "reason": "is missing"}]}
+        results = [
+            {"timer": self._created(item)} if "callbackUrl" in item else {"error": bad} for item in body["timers"]
+        ]
+        return answer({"results": results})
+
+    def _timers_get(self, body: dict[str, Any]) -> Answer:
+        timer = self.timers.get((body["namespace"], body["timerId"]))
+        return answer(timer) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
+
+    def _timers_delete(self, body: dict[str, Any]) -> Answer:
+        timer = self.timers.pop((body["namespace"], body["timerId"]), None)
+        return Answer(204) if timer else problem(404, "TIMER_NOT_FOUND", "no such timer")
+
+    def _timers_list(self, body: dict[str, Any]) -> Answer:
+        limit, start = body["limit"], int(body.get("cursor", 0))
+        found = sorted(self.timers.values(), key=lambda timer: (timer["executeAt"], timer["id"]))
+        found = [timer for timer in found if set(body.get("tags", ())) <= set(timer.get("tags", ()))]
+        page: dict[str, Any] = {"timers": found[start : start + limit]}
+        return answer(page | ({"nextCursor": str(start + limit)} if len(found) > start + limit else {}))
+
+
+def answer(value: Any, status: int = 200) -> Answer:
+    """A JSON answer."""
+    return Answer(status, msgspec.json.encode(value))
+
+
+def problem(status: int, code: str, detail: str = "", **members: Any) -> Answer:
+    """An error answer as the contract has it."""
+    return answer({"title": code, "status": status, "error": code, "detail": detail, **members}, status)
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    """A scripted server that listens."""
+    server = ScriptedServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def tocsin(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Callable[..., Ran]:
+    """Runs a command in this process, in an empty folder and an environment without settings."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Ran:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return Ran(code, out, err)
+
+    return call

@@ -1,0 +1,169 @@
+"""Commands that need no server, and those that administer one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from tests.integration.cli.conftest import answer
+from tocsin.model.access import Role, hash_key
+from tocsin.stores.sqlite import SqliteStore
+
+
+def stored_keys(folder):
+    async def read():
+        store = SqliteStore(folder / "tocsin.db", node=False)
+        await store.open(None)
+        try:
+            return await store.api_keys()
+        finally:
+            await store.close()
+
+    return asyncio.run(read())
+
+
+class TestKeys:
+    def test_a_key_is_shown_once_and_kept_hashed(self, tocsin, tmp_path):
+        ran = tocsin("keys", "create", "--role", "read", "-n", "a", "-n", "b", "--note", "n", "--data-dir", "d")
+        assert ran.code == 0, ran.err
+        secret = ran.out.strip()
+        (key,) = stored_keys(tmp_path / "d")
+        prefix, key_id, random = secret.split("_", 2)
+        assert (prefix, key_id, len(random)) == ("tk", key.key_id, 43)
+        assert key.hash == hash_key(secret)
+        assert (key.role, key.namespaces, key.note) == (Role.READ, ("a", "b"), "n")
+        listed = tocsin("keys", "list", "--data-dir", "d", "--json")
+        assert random not in listed.out
+        assert listed.json()[0]["keyId"] == key_id
+        assert key_id in tocsin("keys", "list", "--data-dir", "d").out
+        assert tocsin("keys", "revoke", key_id, "--data-dir", "d").code == 0
+        assert stored_keys(tmp_path / "d") == []
+        assert tocsin("keys", "revoke", key_id, "--data-dir", "d").code == 1
+
+    @pytest.mark.parametrize("arguments", [["--role", "god"], ["-n", "no spaces"], ["--store", "memory://"]])
+    def test_wrong_usage(self, tocsin, arguments):
+        assert tocsin("keys", "create", *arguments).code == 2
+
+
+class TestMigrate:
+    def test_makes_the_schema(self, tocsin):
+        ran = tocsin("migrate", "--store", "sqlite:///x/t.db", "--json")
+        assert ran.code == 0, ran.err
+        assert ran.json()["schema"] >= 1
+        assert ran.json()["shards"] == 16
+
+    def test_what_is_no_database_is_refused(self, tocsin, tmp_path):
+        (tmp_path / "tocsin.db").write_text("hello " * 1_000)
+        ran = tocsin("migrate", "--data-dir", ".")
+        assert ran.code == 1
+        assert "tocsin.db" in ran.err
+
+
+class TestConfig:
+    def test_show_says_what_and_from_where(self, tocsin, tmp_path, monkeypatch):
+        (tmp_path / "c.toml").write_text('look_ahead_max = "60s"\n')
+        monkeypatch.setenv("TOCSIN_EGRESS_ALLOW", "a,b")
+        shown = tocsin("config", "show", "--config", "c.toml", "--changed", "--json").json()
+        assert shown == {
+            "look_ahead_max": {"value": "1m", "source": "c.toml, line 1"},
+            "egress.allow": {"value": "a,b", "source": "TOCSIN_EGRESS_ALLOW"},
+        }
+        assert "8080" in tocsin("config", "show").out
+
+    def test_check(self, tocsin, tmp_path, monkeypatch):
+        assert tocsin("config", "check").code == 0
+        (tmp_path / "c.toml").write_text("prot = 1\n")
+        ran = tocsin("config", "check", "--config", "c.toml")
+        assert ran.code == 2
+        assert "did you mean port?" in ran.err
+        monkeypatch.setenv("TOCSIN_PROT", "1")
+        assert "Warning: TOCSIN_PROT" in tocsin("config", "check").err
+
+    def test_serve_refuses_wrong_settings_before_it_starts(self, tocsin):
+        ran = tocsin("serve", "--log-format", "xml")
+        assert ran.code == 2
+        assert "log_format (--log-format)" in ran.err
+
+
+class TestNamespacesAndCluster:
+    def test_create_with_a_new_secret_shows_it(self, tocsin, scripted):
+        scripted.script = [answer({"name": "billing", "signed": True})]
+        ran = tocsin(
+            "namespaces", "create", "billing", "--retention", "7d", "--secret", "new", "--server", scripted.url
+        )
+        assert ran.code == 0, ran.err
+        body = msgspec.json.decode(scripted.rings[-1].body)
+        assert body == {"name": "billing", "retention": "7d", "secret": body["secret"]}
+        assert ran.out.rstrip().endswith(body["secret"])
+
+    def test_update(self, tocsin, scripted):
+        scripted.script = [answer({"name": "billing"})]
+        assert (
+            tocsin("namespaces", "update", "billing", "--pause", "--remove-secret", "--server", scripted.url).code == 0
+        )
+        assert msgspec.json.decode(scripted.rings[-1].body) == {"name": "billing", "paused": True, "secret": None}
+        assert tocsin("namespaces", "update", "billing").code == 2
+        assert tocsin("namespaces", "update", "billing", "--remove-secret", "--secret", "new").code == 2
+
+    def test_cluster(self, tocsin, scripted):
+        node = {"node": "one", "incarnation": "1", "address": "a:1", "alive": True, "self": True, "shards": 1}
+        shard = {"shardId": 0, "version": 7, "owner": "one", "ownedHere": True, "lagMs": 0.5}
+        cluster = {
+            "totalShards": 1,
+            "dispatching": False,
+            "dispatchPausedReason": "clock",
+            "nodes": [node],
+            "shards": [shard],
+        }
+        scripted.script = [answer(cluster)]
+        ran = tocsin("cluster", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert "one" in ran.out
+        assert "clock" in ran.err
+
+
+class TestProgram:
+    @pytest.mark.parametrize("arguments", [[], ["--help"], ["timers", "--help"], ["version"]])
+    def test_as_a_process(self, arguments):
+        code = "from tocsin.cli.app import main; main()"
+        ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+        assert ran.returncode == (0 if arguments else 2)
+        assert ran.stdout or ran.stderr
+
+    def test_help_imports_nothing_heavy(self):
+        heavy = ("httpx", "pydantic", "rich", "apsw", "uvicorn", "asyncio", "msgspec")
+        code = (
+            "import sys; from tocsin.cli.app import run; run(['--help']);"
+            f"print(*[name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert ran.stderr.split() == []
+
+    def test_every_command_has_an_example(self, tocsin):
+        import typer.main
+
+        from tocsin.cli.app import app
+
+        def commands(command, path):
+            yield path
+            for name, inner in getattr(command, "commands", {}).items():
+                yield from commands(inner, [*path, name])
+
+        for path in commands(typer.main.get_command(app), []):
+            ran = tocsin(*path, "--help")
+            assert ran.code == 0
+            assert "Example: tocsin" in ran.out, path
+
+    def test_an_unforeseen_error_is_no_traceback(self, tocsin, monkeypatch):
+        def broken(text):
+            raise RuntimeError("surprise")
+
+        monkeypatch.setattr("tocsin.cli.output.print_json", broken)
+        ran = tocsin("version", "--json")
+        assert ran.code == 1
+        assert "unforeseen RuntimeError: surprise" in ran.err
+        assert "Traceback" not in ran.err

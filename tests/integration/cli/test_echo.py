@@ -1,0 +1,92 @@
+"""`tocsin echo` as a process: what it prints and answers."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tocsin.model.instants import parse_instant
+
+RING = {"namespace": "n", "timerId": "t", "executeAt": "2020-01-01T00:00:00Z", "attempt": 2, "payload": {"a": 1}}
+
+
+@contextlib.contextmanager
+def echo(*arguments):
+    """A running echo: the process and a connection to it."""
+    code = "from tocsin.cli.app import main; main()"
+    command = [sys.executable, "-u", "-c", code, "echo", "--port", "0", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            port = int(re.search(r"http://127.0.0.1:(\d+)", process.stderr.readline())[1])
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            yield process, connection
+            connection.close()
+        finally:
+            process.terminate()
+
+
+def ring(connection, body=RING):
+    connection.request("POST", "/hook", json.dumps(body), {"content-type": "application/json"})
+    response = connection.getresponse()
+    content = response.read()
+    return response.status, json.loads(content) if content else None
+
+
+def test_a_line_for_each_callback():
+    with echo() as (process, connection):
+        assert ring(connection) == (200, None)
+        line = process.stdout.readline()
+        assert "n/t" in line
+        assert "attempt 2" in line
+        assert '{"a":1}' in line
+        process.send_signal(signal.SIGINT)
+        assert "Received 1 callbacks." in process.stderr.read()
+        assert process.wait() == 0
+
+
+def test_json_for_programs():
+    with echo("--json", "--status", "503") as (process, connection):
+        assert ring(connection)[0] == 503
+        shown = json.loads(process.stdout.readline())
+        assert (shown["timerId"], shown["attempt"], shown["answered"], shown["path"]) == ("t", 2, 503, "/hook")
+        assert shown["lagMs"] > 0
+
+
+def test_fail_rate_counts_for_that_share():
+    with echo("--fail-rate", "1") as (_, connection):
+        assert ring(connection)[0] == 500
+    with echo("--fail-rate", "0", "--status", "503") as (_, connection):
+        assert ring(connection)[0] == 200
+
+
+def test_reschedules_so_many_times_for_each_timer():
+    with echo("--reschedule", "5s", "--times", "2") as (_, connection):
+        answers = [ring(connection)[1] for _ in range(3)]
+        assert [bool(answer) for answer in answers] == [True, True, False]
+        assert answers[0]["ok"] is True
+        parse_instant(answers[0]["nextExecuteAt"])
+        assert ring(connection, {**RING, "timerId": "other"})[1]
+
+
+def test_quiet_says_how_many_come_in_a_second():
+    with echo("--quiet", "--json") as (process, connection):
+        for _ in range(10):
+            ring(connection)
+        shown = json.loads(process.stdout.readline())
+        assert shown["total"] > 0
+        assert shown["lagMsP50"] > 0
+
+
+@pytest.mark.parametrize("body", [b"", b"nonsense", b"[1]"])
+def test_whatever_comes_is_answered(body):
+    with echo() as (process, connection):
+        connection.request("POST", "/x?y=1", body)
+        assert connection.getresponse().status == 200
+        assert "/x?y=1" in process.stdout.readline()

@@ -1,0 +1,87 @@
+"""The examples run, against a server and as a receiver."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.conftest import problem
+from tocsin.callbacks.signing import sign
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
+HOOK = "http://127.0.0.1:9/"
+
+
+def created_by(command, scripted):
+    if shutil.which(command[0]) is None or (command[0] == "sh" and shutil.which("curl") is None):
+        pytest.skip(f"{command[0]} and curl are needed")
+    environment = {"PATH": os.environ["PATH"], "TOCSIN_URL": scripted.url, "TOCSIN_KEY": "tk_1_x"}
+    return subprocess.run([*command, HOOK, "10s"], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[sys.executable, EXAMPLES / "create_timer.py"], ["sh", EXAMPLES / "create_timer.sh"]],
+    ids=["python", "shell"],
+)
+class TestCreate:
+    def test_creates(self, scripted, command):
+        ran = created_by(command, scripted)
+        assert ran.returncode == 0, ran.stderr
+        assert "order-17-reminder" in ran.stdout
+        timer = scripted.timers["default", "order-17-reminder"]
+        assert (timer["callbackUrl"], timer["payload"]) == (HOOK, {"order": 17})
+        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+
+    def test_says_why_not(self, scripted, command):
+        scripted.script = [problem(400, "INVALID_INPUT", "no", errors=[{"path": "delay", "reason": "is too long"}])]
+        ran = created_by(command, scripted)
+        assert ran.returncode != 0
+        assert "is too long" in ran.stdout + ran.stderr
+
+
+@pytest.fixture
+def receiver():
+    command = [sys.executable, str(EXAMPLES / "receiver.py"), "0"]
+    environment = {**os.environ, "TOCSIN_SECRET": SECRET}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        port = int(process.stdout.readline().rsplit(":", 1)[1].rstrip("/\n"))
+        yield process, port
+        process.terminate()
+
+
+def post(port, webhook_id, timer_id, *, signature=None, age_s=0):
+    body = json.dumps({"namespace": "n", "timerId": timer_id, "executeAt": "x", "payload": 1}).encode()
+    timestamp = int(time.time()) - age_s
+    headers = {
+        "webhook-id": webhook_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signature or sign(SECRET, webhook_id, timestamp, body),
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("POST", "/", body, headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_receiver_checks_signatures_and_rings_once(receiver):
+    process, port = receiver
+    assert post(port, "1", "a") == 200
+    assert post(port, "1", "a") == 200
+    assert post(port, "2", "forged", signature="v1,bm90IHRoaXM=") == 401
+    assert post(port, "3", "replayed", age_s=3_600) == 401
+    assert post(port, "4", "b") == 200
+    process.terminate()
+    rung = [line.split()[0] for line in process.stdout.read().splitlines()]
+    assert rung == ["n/a", "n/b"]

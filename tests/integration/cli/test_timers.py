@@ -1,0 +1,200 @@
+"""`tocsin timers` against a scripted server: what is sent, what is shown, how failures end."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import msgspec
+import pytest
+
+from tests.integration.cli.conftest import Answer, answer, problem
+
+HOOK = "http://hook.example/x"
+
+
+def last_body(scripted):
+    return msgspec.json.decode(scripted.rings[-1].body)
+
+
+class TestCreate:
+    def test_sends_what_was_asked_and_shows_the_timer(self, tocsin, scripted):
+        ran = tocsin(
+            "timers", "create", HOOK, "--in", "30s", "--id", "a", "--payload", '{"n": 1.50}', "-H", "X-One: 1",
+            "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--server", scripted.url,
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+        assert last_body(scripted) == {
+            "namespace": "default",
+            "id": "a",
+            "delay": "30s",
+            "callbackUrl": HOOK,
+            "payload": {"n": 1.5},
+            "headers": {"X-One": "1"},
+            "tags": ["t"],
+            "callbackTimeoutSeconds": 5,
+            "retryPolicy": {"maxAttempts": 3, "initialInterval": "2s"},
+        }
+        assert b"1.50" in scripted.rings[-1].body, "the payload travels as it was written"
+        assert "pending" in ran.out
+
+    def test_makes_an_id_when_none_is_given(self, tocsin, scripted):
+        ran = tocsin("timers", "create", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--json", "--server", scripted.url)
+        assert re.fullmatch(r"[0-9a-f-]{36}", ran.json()["id"])
+        assert ran.json()["executeAt"] == "2027-01-31T12:00:00Z"
+
+    def test_payload_from_a_file(self, tocsin, scripted, tmp_path):
+        (tmp_path / "payload.json").write_text('{"from": "file"}')
+        tocsin("timers", "create", HOOK, "--in", "1s", "--payload", "@payload.json", "--server", scripted.url)
+        assert last_body(scripted)["payload"] == {"from": "file"}
+
+    def test_key_goes_along(self, tocsin, scripted, monkeypatch):
+        monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
+        monkeypatch.setenv("TOCSIN_URL", scripted.url)
+        assert tocsin("timers", "create", HOOK, "--in", "1s").code == 0
+        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ([HOOK], "--in"),
+            ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "either --in"),
+            ([HOOK, "--in", "soon"], "--in: 'soon' is not a duration; write it as 500ms"),
+            ([HOOK, "--at", "2027-01-31T12:00:00"], "--at: '2027-01-31T12:00:00' has no time zone; add Z"),
+            ([HOOK, "--in", "1s", "--payload", "hello"], "--payload: is not JSON"),
+            ([HOOK, "--in", "1s", "--payload", "@missing"], "--payload: missing can't be read"),
+            ([HOOK, "--in", "1s", "-H", "nonsense"], "write it as 'Name: value'"),
+            ([HOOK, "--in", "1s", "--retry-for", "x"], "--retry-for"),
+            ([HOOK, "--in", "1s", "--server", "example"], "--server: 'example' is no address"),
+            ([], "Missing argument"),
+            ([HOOK, "--inn", "1s"], "--in"),
+        ],
+    )
+    def test_wrong_usage_names_the_option_and_the_mend(self, tocsin, arguments, said):
+        ran = tocsin("timers", "create", *arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert said in ran.err
+        assert "Traceback" not in ran.err
+
+
+class TestFailures:
+    def test_the_fields_that_the_server_refuses_are_named(self, tocsin, scripted):
+        scripted.script = [
+            problem(
+                400, "INVALID_INPUT", "…", errors=[{"path": "callbackUrl", "reason": "is no URL; begin with http://"}]
+            )
+        ]
+        ran = tocsin("timers", "create", "x", "--in", "1s", "--server", scripted.url)
+        assert ran.code == 1
+        assert "INVALID_INPUT\n  callbackUrl: is no URL; begin with http://" in ran.err
+
+    def test_not_found(self, tocsin, scripted):
+        ran = tocsin("timers", "get", "nope", "--server", scripted.url)
+        assert (ran.code, ran.out) == (1, "")
+        assert "TIMER_NOT_FOUND: no such timer" in ran.err
+
+    def test_a_missing_key_is_explained(self, tocsin, scripted):
+        scripted.script = [problem(401, "UNAUTHORIZED", "a key is needed")]
+        ran = tocsin("timers", "get", "a", "--server", scripted.url)
+        assert ran.code == 1
+        assert "--key or TOCSIN_KEY" in ran.err
+
+    def test_a_shard_that_changes_hands_is_waited_for(self, tocsin, scripted, monkeypatch):
+        paused = []
+        monkeypatch.setattr("time.sleep", paused.append)
+        busy = problem(503, "SHARD_UNAVAILABLE", "moving")
+        scripted.script = [busy, busy]
+        assert tocsin("timers", "create", HOOK, "--in", "1s", "--server", scripted.url).code == 0
+        assert len(paused) == 2
+
+    def test_but_not_for_ever(self, tocsin, scripted, monkeypatch):
+        monkeypatch.setattr("time.sleep", lambda pause_s: None)
+        scripted.script = [problem(503, "SHARD_UNAVAILABLE", "moving")] * 100
+        ran = tocsin("timers", "get", "a", "--server", scripted.url)
+        assert ran.code == 1
+        assert "SHARD_UNAVAILABLE" in ran.err
+        assert len(scripted.rings) == 7
+
+    @pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b'{"error'])
+    def test_something_else_than_a_tocsin_server(self, tocsin, scripted, body):
+        scripted.script = [Answer(404, body)]
+        ran = tocsin("timers", "get", "a", "--server", scripted.url)
+        assert ran.code == 1
+        assert "is it a Tocsin server?" in ran.err
+
+    def test_nobody_there(self, tocsin):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            ran = tocsin("timers", "get", "a", "--server", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        assert ran.code == 3
+        assert "start a server with `tocsin serve`" in ran.err
+
+
+class TestOthers:
+    def test_update_sends_only_what_changes(self, tocsin, scripted):
+        scripted.script = [answer({"id": "a", "status": "pending", "executeAt": "2099-01-01T00:00:00Z"})]
+        ran = tocsin("timers", "update", "a", "--at", "2099-01-01T00:00:00Z", "--tag", "x", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert last_body(scripted) == {
+            "namespace": "default", "timerId": "a", "executeAt": "2099-01-01T00:00:00Z", "tags": ["x"],
+        }  # fmt: skip
+
+    def test_update_of_nothing_is_wrong_usage(self, tocsin):
+        assert tocsin("timers", "update", "a").code == 2
+
+    def test_delete_goes_on_after_a_refusal(self, tocsin, scripted):
+        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "b", "--server", scripted.url)
+        ran = tocsin("timers", "delete", "a", "b", "--server", scripted.url)
+        assert ran.code == 1
+        assert "a: TIMER_NOT_FOUND" in ran.err
+        assert "b is canceled" in ran.err
+        assert not scripted.timers
+
+    def test_list_shows_a_table_and_where_to_go_on(self, tocsin, scripted):
+        for name in "abc":
+            tocsin("timers", "create", HOOK, "--in", "1h", "--id", name, "--tag", "x", "--server", scripted.url)
+        ran = tocsin("timers", "list", "--limit", "2", "--tag", "x", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert HOOK in ran.out
+        assert "--cursor 2" in ran.err
+        listed = tocsin("timers", "list", "--json", "--server", scripted.url).json()
+        assert [timer["id"] for timer in listed["timers"]] == ["a", "b", "c"]
+
+
+class TestWatch:
+    @staticmethod
+    def state(status, **fields):
+        return answer({"id": "a", "status": status, "executeAt": "2099-01-01T00:00:00Z", **fields})
+
+    def test_shows_changes_until_the_end(self, tocsin, scripted):
+        pending, done = self.state("pending"), self.state("completed", attempts=2)
+        scripted.script = [pending, pending, self.state("pending", attempts=1, lastError="HTTP_503"), done]
+        ran = tocsin("timers", "watch", "a", "--interval", "50ms", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        lines = ran.out.splitlines()
+        assert len(lines) == 3
+        assert "HTTP_503" in lines[1]
+        assert "completed" in lines[2]
+
+    def test_a_failed_timer_is_a_failure(self, tocsin, scripted):
+        scripted.script = [self.state("failed", lastError="HTTP_404")]
+        ran = tocsin("timers", "watch", "a", "--server", scripted.url, "--json")
+        assert ran.code == 1
+        assert ran.json()["lastError"] == "HTTP_404"
+        assert "failed: a" in ran.err
+
+    def test_one_without_history_is_gone_when_it_finished(self, tocsin, scripted):
+        scripted.script = [self.state("pending"), problem(404, "TIMER_NOT_FOUND")]
+        ran = tocsin("timers", "watch", "a", "--interval", "50ms", "--server", scripted.url)
+        assert ran.code == 0
+        assert "gone" in ran.out
+
+    def test_an_unknown_one_is_refused(self, tocsin, scripted):
+        assert tocsin("timers", "watch", "a", "--server", scripted.url).code == 1
+
+    def test_by_tag(self, tocsin, scripted):
+        done = {"id": "a", "status": "completed", "executeAt": "2020-01-01T00:00:00Z"}
+        scripted.script = [answer({"timers": [done], "nextCursor": "1"}), answer({"timers": [done | {"id": "b"}]})]
+        ran = tocsin("timers", "watch", "--tag", "x", "--server", scripted.url)
+        assert ran.code == 0
+        assert len(ran.out.splitlines()) == 2

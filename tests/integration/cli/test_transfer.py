@@ -1,0 +1,154 @@
+"""`tocsin timers import` and `export`: large files, bad rows, interruptions, and the way there and back."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from tests.integration.cli.conftest import problem
+
+HOOK = "http://hook.example/x"
+
+
+def lines_of(*timers):
+    return "".join(json.dumps(timer) + "\n" for timer in timers)
+
+
+def timer(number, **fields):
+    return {"id": f"t{number:05}", "executeAt": "2099-01-01T00:00:00Z", "callbackUrl": HOOK, **fields}
+
+
+def ids(scripted):
+    return sorted(timer_id for _, timer_id in scripted.timers)
+
+
+class TestImport:
+    def test_a_large_file_goes_in_batches(self, tocsin, scripted, tmp_path):
+        (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(3_500))))
+        ran = tocsin("timers", "import", "t.jsonl", "--json", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert {name: ran.json()[name] for name in ("created", "failed", "report")} == {
+            "created": 3_500, "failed": 0, "report": None,
+        }  # fmt: skip
+        assert len(scripted.rings) == 4
+        assert ids(scripted) == [f"t{i:05}" for i in range(3_500)]
+        assert not (tmp_path / "t.jsonl.errors.jsonl").exists()
+
+    def test_csv(self, tocsin, scripted, tmp_path):
+        (tmp_path / "t.csv").write_text(
+            "id,delay,callbackUrl,payload,tags,headers,callbackTimeoutSeconds\n"
+            f'a,5m,{HOOK},"{{""n"": 1.50}}",x;y,"{{""X-A"": ""1""}}",5\n'
+            f"b,1h,{HOOK},,,,\n"
+        )
+        ran = tocsin("timers", "import", "t.csv", "-n", "billing", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert "Created 2 timers" in ran.err
+        a = scripted.timers["billing", "a"]
+        assert (a["payload"], a["tags"], a["headers"], a["callbackTimeoutSeconds"]) == (
+            {"n": 1.5}, ["x", "y"], {"X-A": "1"}, 5,
+        )  # fmt: skip
+        assert "payload" not in scripted.timers["billing", "b"]
+        assert b"1.50" in scripted.rings[-1].body
+
+    def test_standard_input(self, tocsin, scripted, monkeypatch):
+        monkeypatch.setattr("sys.stdin", io.StringIO(lines_of(timer(1))))
+        assert tocsin("timers", "import", "-", "--server", scripted.url).code == 0
+        assert ids(scripted) == ["t00001"]
+
+    def test_bad_rows_go_to_a_report_that_can_be_mended_and_imported(self, tocsin, scripted, tmp_path):
+        bad = timer(2)
+        del bad["callbackUrl"]
+        (tmp_path / "t.jsonl").write_text(lines_of(timer(1)) + "not json\n" + lines_of(bad, timer(3)))
+        ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)
+        assert ran.code == 1
+        assert "line 2: is no JSON object" in ran.err
+        assert "line 3: INVALID_INPUT: callbackUrl: is missing" in ran.err
+        assert ids(scripted) == ["t00001", "t00003"]
+        report = tmp_path / "t.jsonl.errors.jsonl"
+        entries = [json.loads(line) for line in report.read_text().splitlines()]
+        assert [entry["line"] for entry in entries] == [2, 3]
+        mended = entries[1]["timer"] | {"callbackUrl": HOOK}
+        (tmp_path / "mended.jsonl").write_text(lines_of(entries[1] | {"timer": mended}))
+        assert tocsin("timers", "import", "mended.jsonl", "--server", scripted.url).code == 0
+        assert ids(scripted) == ["t00001", "t00002", "t00003"]
+
+    def test_a_refused_batch_fails_alone(self, tocsin, scripted, tmp_path):
+        (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(1_500))))
+        scripted.script = [problem(403, "FORBIDDEN", "not yours")]
+        ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
+        assert ran.code == 1
+        assert (ran.json()["created"], ran.json()["failed"]) == (500, 1_000)
+
+    def test_a_server_that_goes_away_says_where_to_continue(self, tocsin, scripted, tmp_path):
+        (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
+
+        scripted.stop()
+        ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
+        assert ran.code == 3
+        assert ran.json()["unreadFromLine"] == 1_001
+        assert "--from-line 1001" in ran.err
+        assert len((tmp_path / "t.jsonl.errors.jsonl").read_text().splitlines()) == 1_000
+        scripted.__init__()
+        scripted.start()
+        again = tocsin("timers", "import", "t.jsonl", "--from-line", "1001", "--json", "--server", scripted.url)
+        assert again.json()["created"] == 4_000
+        rest = tocsin("timers", "import", "t.jsonl.errors.jsonl", "--json", "--server", scripted.url)
+        assert rest.json()["created"] == 1_000
+        assert len(scripted.timers) == 5_000
+
+    @pytest.mark.parametrize(
+        ("name", "content", "said"),
+        [
+            ("t.csv", "id,when\na,b\n", "the columns when are unknown"),
+            ("t.jsonl", None, "can't be read"),
+        ],
+    )
+    def test_a_file_that_makes_no_sense(self, tocsin, tmp_path, name, content, said):
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        ran = tocsin("timers", "import", name)
+        assert ran.code == 2
+        assert said in ran.err
+
+    def test_csv_rows_that_can_not_be_read_name_their_line(self, tocsin, scripted, tmp_path):
+        (tmp_path / "t.csv").write_text(f"id,delay,callbackUrl,payload\na,1s,{HOOK},nonsense\nb,1s,{HOOK},1,2,3\n")
+        ran = tocsin("timers", "import", "t.csv", "--server", scripted.url)
+        assert ran.code == 1
+        assert "line 2: payload: 'nonsense' can't be read" in ran.err
+        assert "line 3: has more cells" in ran.err
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("form", ["csv", "jsonl"])
+    def test_what_was_exported_can_be_imported(self, tocsin, scripted, tmp_path, form):
+        policy = {"maxAttempts": 3, "initialInterval": "2s"}
+        payload = {"text": 'a "quoted", line\nand ünïcode', "n": 12345678901234567890}
+        timers = [timer(i, payload=payload, tags=["x", "y"], retryPolicy=policy) for i in range(2_100)]
+        (tmp_path / "in.jsonl").write_text(lines_of(*timers))
+        assert tocsin("timers", "import", "in.jsonl", "--server", scripted.url).code == 0
+        before = dict(scripted.timers)
+        out = tmp_path / f"out.{form}"
+        ran = tocsin("timers", "export", "-o", out, "--tag", "x", "--server", scripted.url)
+        assert ran.code == 0, ran.err
+        assert "Exported 2,100 timers" in ran.err
+        scripted.timers.clear()
+        assert tocsin("timers", "import", out, "--server", scripted.url).code == 0
+        assert scripted.timers == before
+
+    def test_finished_timers_do_not_ring_again_unless_told(self, tocsin, scripted, tmp_path):
+        done = timer(1, status="failed", attempts=3, lastError="HTTP_500", namespace="default")
+        (tmp_path / "t.jsonl").write_text(lines_of(done, timer(2)))
+        ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)
+        assert "skipped 1 finished ones" in ran.err
+        assert ids(scripted) == ["t00002"]
+        tocsin("timers", "import", "t.jsonl", "--include-finished", "--server", scripted.url)
+        assert ids(scripted) == ["t00001", "t00002"]
+        assert "lastError" not in scripted.timers["default", "t00001"]
+
+    def test_export_to_standard_output(self, tocsin, scripted):
+        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
+        ran = tocsin("timers", "export", "--server", scripted.url)
+        assert ran.json()["id"] == "a"
+        assert tocsin("timers", "export", "--format", "csv", "--server", scripted.url).out.startswith("id,namespace,")

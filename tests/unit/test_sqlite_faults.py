@@ -1,0 +1,345 @@
+"""What SqliteStore makes of locks, full disks, read-only folders, damaged or foreign files, and failing fsyncs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tocsin.model.access import ApiKey, Role
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    SchemaTooNew,
+    StoreCorrupted,
+    StoreLocked,
+    StoreUnavailable,
+)
+from tocsin.ports.store import Applied
+from tocsin.stores import sqlite_connection
+from tocsin.stores.sqlite import SqliteStore
+from tocsin.testing.store_conformance_base import ALICE, claimed, loaded, put, row
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "tocsin.db")
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+# -- the lock
+
+
+async def test_a_second_node_in_this_process_is_refused(store: SqliteStore, tmp_path: Path) -> None:
+    with pytest.raises(StoreLocked, match=rf"{tmp_path} .*process {os.getpid()}"):
+        await SqliteStore(tmp_path / "tocsin.db").open(None)
+
+
+def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from tocsin.stores.sqlite import SqliteStore\n"
+        "async def main():\n"
+        "    await SqliteStore(sys.argv[1]).open(4)\n"
+        "    print('open', flush=True)\n"
+        "    sys.stdin.read()\n"
+        "asyncio.run(main())\n"
+    )
+    path = tmp_path / "tocsin.db"
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(StoreLocked, match=f"process {other.pid}"):
+            asyncio.run(SqliteStore(path).open(None))
+    finally:
+        other.kill()
+        other.communicate()
+
+    async def open_and_close() -> int:
+        again = SqliteStore(path)
+        number = await again.open(None)
+        await again.close()
+        return number
+
+    assert asyncio.run(open_and_close()) == 4
+
+
+async def test_the_lock_is_free_after_close_and_after_a_failed_open(tmp_path: Path) -> None:
+    path = tmp_path / "tocsin.db"
+    path.write_bytes(b"not a database, not a database, not a database" * 100)
+    with pytest.raises(StoreCorrupted):
+        await SqliteStore(path).open(None)
+    path.unlink()
+    for _ in range(2):
+        store = SqliteStore(path)
+        await store.open(4)
+        await store.close()
+
+
+async def test_administration_works_beside_a_node(store: SqliteStore, tmp_path: Path) -> None:
+    await claimed(store)
+    beside = SqliteStore(tmp_path / "tocsin.db", node=False)
+    assert await beside.open(None) == 4
+    await beside.put_api_key(ApiKey("k", "0" * 64, Role.READ))
+    await put(store, row(1))
+    await beside.close()
+    assert [key.key_id for key in await store.api_keys()] == ["k"]
+    assert len(await loaded(store)) == 1
+
+
+async def test_another_process_in_the_middle_of_a_write_is_definite(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "tocsin.db", busy_timeout_ms=1)
+    await store.open(4)
+    batch = await claimed(store)
+    other = apsw.Connection(str(tmp_path / "tocsin.db"))
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked"):
+        await store.apply([replace(batch, upserts=[row(1)])])
+    other.execute("ROLLBACK")
+    assert await store.apply([replace(batch, upserts=[row(1)])]) == [Applied.DURABLE]
+    other.close()
+    await store.close()
+
+
+# -- disks and folders
+
+
+async def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
+    path = tmp_path / "tocsin.db"
+    store = SqliteStore(path)
+    await store.open(4)
+    batch = await claimed(store)
+    await put(store, first := row(1, 1))
+    await store._lanes[0].run(lambda connection: connection.pragma("max_page_count", connection.pragma("page_count")))
+    with pytest.raises(StoreUnavailable, match="full"):
+        await store.apply([replace(batch, upserts=[row(i, i, record=b"x" * 4000) for i in range(2, 50)])])
+    assert await loaded(store) == [first]
+    await store._lanes[0].run(lambda connection: connection.pragma("max_page_count", 1_000_000))
+    assert await store.apply([replace(batch, upserts=[row(2, 2, record=b"x" * 9000)])]) == [Applied.DURABLE]
+    await store.close()
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """A small file system of its own, remounted with other options by calling it."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tocsin-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a file system can't be mounted here (needs root)")
+
+    def remount(options: str) -> Path:
+        subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+        return folder
+
+    yield remount
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def test_a_full_disk_refuses_definitely_and_recovers(mounted: Callable[[str], Path]) -> None:
+    store = SqliteStore(mounted("size=2m") / "tocsin.db")
+    await store.open(4)
+    batch = await claimed(store)
+    await put(store, first := row(1, 1))
+    big = [row(i, i, record=b"x" * 50_000) for i in range(2, 80)]
+    with pytest.raises(DefiniteFailure):
+        await store.apply([replace(batch, upserts=big)])
+    assert await loaded(store) == [first]
+    mounted("size=32m")
+    assert await store.apply([replace(batch, upserts=big)]) == [Applied.DURABLE]
+    assert len(await loaded(store)) == 79
+    await store.close()
+
+
+async def test_a_read_only_folder_is_unavailable(mounted: Callable[[str], Path]) -> None:
+    folder = mounted("ro")
+    with pytest.raises(StoreUnavailable, match=str(folder)):
+        await SqliteStore(folder / "tocsin.db").open(4)
+    with pytest.raises(StoreUnavailable, match=str(folder)):
+        await SqliteStore(folder / "tocsin.db", node=False).open(4)
+    with pytest.raises(StoreUnavailable, match=str(folder)):
+        await SqliteStore(folder / "deeper" / "tocsin.db").open(4)
+
+
+# -- files
+
+
+async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tocsin.db"
+    path.write_bytes(os.urandom(20_000))
+    with pytest.raises(StoreCorrupted, match=rf"{path} .*backup"):
+        await SqliteStore(path).open(None)
+
+
+async def test_a_damaged_page_is_corruption(tmp_path: Path) -> None:
+    path = tmp_path / "tocsin.db"
+    store = SqliteStore(path)
+    await store.open(4)
+    await claimed(store)
+    await put(store, *(row(i, i, record=b"x" * 500) for i in range(1, 200)))
+    await store.close()
+    content = bytearray(path.read_bytes())
+    for page in range(len(content) // 2 // 4096, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    store = SqliteStore(path)
+    with pytest.raises(StoreCorrupted, match="recover"):
+        await store.open(None)
+        await loaded(store)
+    await store.close()
+
+
+async def test_another_applications_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    theirs = apsw.Connection(str(path))
+    theirs.execute("CREATE TABLE timers (theirs)")
+    theirs.close()
+    with pytest.raises(StoreCorrupted, match="another application"):
+        await SqliteStore(path).open(None)
+    theirs = apsw.Connection(str(path))
+    assert theirs.execute("SELECT group_concat(name) FROM sqlite_schema").get == "timers"
+    theirs.close()
+
+
+async def test_a_newer_schema_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "tocsin.db"
+    store = SqliteStore(path)
+    await store.open(4)
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 999)
+    connection.close()
+    with pytest.raises(SchemaTooNew, match="999"):
+        await SqliteStore(path).open(None)
+
+
+async def test_an_older_schema_is_brought_forward(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await claimed(store)
+    await put(store, kept := row(1))
+    await store.close()
+    known = sqlite_connection.migrations()
+    newer = [*known, (known[-1][0] + 1, "ALTER TABLE members ADD COLUMN member_note TEXT; CREATE TABLE added (a)")]
+    monkeypatch.setattr(sqlite_connection, "migrations", lambda: newer)
+    again = SqliteStore(tmp_path / "tocsin.db")
+    await again.open(None)
+    assert await loaded(again) == [kept]
+    version = await again._lanes[0].run(lambda connection: connection.pragma("user_version"))
+    assert version == newer[-1][0]
+    await again.close()
+
+
+async def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tocsin.db"
+    known = sqlite_connection.migrations()
+    broken = [*known, (known[-1][0] + 1, "CREATE TABLE half (a); CREATE TABLE timers (again)")]
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_connection, "migrations", lambda: broken)
+        with pytest.raises(DefiniteFailure, match="timers"):
+            await SqliteStore(path).open(4)
+    store = SqliteStore(path)
+    assert await store.open(4) == 4
+    tables = await store._lanes[0].run(
+        lambda connection: connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").get
+    )
+    assert tables == 0
+    await store.close()
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    numbers = [number for number, _ in sqlite_connection.migrations()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+# -- commits
+
+
+class _FailingSync(apsw.VFS):
+    """The operating system's files, whose fsync fails while `failing`."""
+
+    def __init__(self, name: str) -> None:
+        self.failing = False
+        super().__init__(name, "")
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        vfs = self
+
+        class File(apsw.VFSFile):
+            def __init__(self) -> None:
+                super().__init__("", name, flags)
+
+            def xSync(self, flags: int) -> None:
+                if vfs.failing:
+                    raise apsw.IOError("fsync failed by test")
+                super().xSync(flags)
+
+        return File()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_failing_fsync_makes_the_commit_unknown_and_ends_writing(tmp_path: Path) -> None:
+    vfs = _FailingSync(f"failing-sync-{os.getpid()}")
+    heard: list[Exception] = []
+    store = SqliteStore(tmp_path / "tocsin.db", vfs=f"failing-sync-{os.getpid()}", on_commit_io_error=heard.append)
+    await store.open(4)
+    batch = await claimed(store)
+    vfs.failing = True
+    with pytest.raises(OutcomeUnknown):
+        await store.apply([replace(batch, upserts=[row(1)])])
+    assert [type(error) for error in heard] == [OutcomeUnknown]
+    vfs.failing = False
+    with pytest.raises(StoreUnavailable, match="takes no writes"):
+        await store.apply([replace(batch, upserts=[row(2)])])
+    await store.close()
+    vfs.unregister()
+
+
+async def test_values_that_no_column_takes_are_definite(store: SqliteStore) -> None:
+    batch = await claimed(store)
+    for bad in (
+        row(1, timer_id="\ud800"),
+        row(1, uuid=b"short"),
+        row(1, tags=("a\x1fb",)),
+        row(1)._replace(generation=b"x"),
+    ):
+        with pytest.raises(DefiniteFailure):
+            await store.apply([replace(batch, upserts=[row(2), bad])])
+    assert await loaded(store) == []
+
+
+async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: SqliteStore) -> None:
+    with pytest.raises(ConfigError, match="open"):
+        await store.open(4)
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.claim(0, expected_version=0, owner=ALICE)
+    assert await store.open(4) == 4
+
+
+async def test_the_log_is_moved_and_stays_bounded(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "tocsin.db", wal_checkpoint_pages=200, wal_bytes_max=2**20)
+    await store.open(4)
+    batch = await claimed(store)
+    for number in range(150):
+        rows = [row(1 + number * 50 + i, number, record=b"x" * 1000) for i in range(50)]
+        await store.apply([replace(batch, upserts=rows)])
+    # Without checkpoints the log would have all of it, and the file nothing.
+    assert (tmp_path / "tocsin.db").stat().st_size > 4_000_000
+    assert (tmp_path / "tocsin.db-wal").stat().st_size < 8_000_000
+    assert len(await loaded(store, page_rows=1000)) == 7_500
+    await store.close()
+    assert not (tmp_path / "tocsin.db-wal").exists()

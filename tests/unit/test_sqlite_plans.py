@@ -1,0 +1,127 @@
+"""Every statement whose cost matters goes by an index, bounded on the columns that it should be bounded on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tocsin.stores import sqlite_list, sqlite_read, sqlite_write
+from tocsin.stores.sqlite_connection import SqliteSettings, connect, migrate
+
+RANGE = r"shard_id=\? AND row_type=\? AND \(timer_execute_at,timer_uuid\)"
+PLACE = r"shard_id=\? AND \(timer_execute_at,timer_uuid,timer_generation\)>\(\?,\?,\?\)"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
+    path = tmp_path / "tocsin.db"
+    settings = SqliteSettings(
+        path=path,
+        synchronous="FULL",
+        page_bytes=4096,
+        cache_bytes=2**20,
+        mmap_bytes=0,
+        wal_checkpoint_pages=1000,
+        wal_bytes_max=2**20,
+        busy_timeout_ms=0,
+        vfs=None,
+    )
+    connection = connect(settings, cache_bytes=2**20, read_only=False)
+    migrate(connection, path)
+    yield connection
+    connection.close()
+
+
+def plan(connection: apsw.Connection, sql: str) -> list[str]:
+    """The steps that touch stored tables or sort."""
+
+    class AnyValue(dict[str, int]):
+        def __missing__(self, key: str) -> int:
+            return 1
+
+    count = len(re.findall(r"\?", sql))
+    bindings = tuple([1] * count) if count else AnyValue()
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+    return [step for step in steps if re.search(r"\b(timers|history|TEMP B-TREE)\b", step)]
+
+
+def assert_plan(connection: apsw.Connection, sql: str, *expected: str) -> None:
+    steps = plan(connection, sql)
+    assert len(steps) == len(expected), steps
+    for step, pattern in zip(steps, expected, strict=True):
+        assert re.fullmatch(pattern, step), (step, pattern)
+
+
+def test_fence_by_primary_key(connection: apsw.Connection) -> None:
+    key = r"shard_id=\? AND row_type=\? AND timer_execute_at=\? AND timer_uuid=\?"
+    assert_plan(connection, sqlite_write.fence_sql(3), rf"SEARCH timers USING PRIMARY KEY \({key}\)")
+
+
+def test_exact_deletes_by_uuid(connection: apsw.Connection) -> None:
+    by_uuid = r"SEARCH timers USING (COVERING )?INDEX timers_by_uuid \(shard_id=\? AND timer_uuid=\?\)"
+    assert_plan(connection, sqlite_write.delete_sql(64), by_uuid)
+
+
+def test_range_deletes_by_primary_key(connection: apsw.Connection) -> None:
+    assert_plan(connection, sqlite_write.DELETE_RANGE, rf"SEARCH timers USING PRIMARY KEY \({RANGE}<\(\?,\?\)\)")
+
+
+def test_purge_by_expiry(connection: apsw.Connection) -> None:
+    key = r"shard_id=\? AND timer_execute_at=\? AND timer_uuid=\? AND timer_generation=\?"
+    assert_plan(
+        connection,
+        sqlite_write.PURGE,
+        rf"SEARCH history USING PRIMARY KEY \({key}\)",
+        r"SEARCH history USING COVERING INDEX history_by_expiry \(timer_expires_at<\?\)",
+    )
+
+
+def test_loads_by_primary_key_and_unsorted(connection: apsw.Connection) -> None:
+    step = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND \(timer_execute_at,timer_uuid\)<\(\?,\?\)\)"
+    assert_plan(connection, sqlite_read.LOAD, step, step)
+
+
+def test_fetches_by_uuid(connection: apsw.Connection) -> None:
+    assert_plan(
+        connection,
+        sqlite_read.fetch_sql(8),
+        r"SEARCH timers USING INDEX timers_by_uuid \(shard_id=\? AND timer_uuid=\?\)",
+        r"SEARCH history USING COVERING INDEX history_by_uuid \(shard_id=\? AND timer_uuid=\?\)",
+        r"SEARCH history USING INDEX history_by_uuid \(shard_id=\? AND timer_uuid=\? AND timer_generation=\?\)",
+    )
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_lists_by_primary_key_and_unsorted(connection: apsw.Connection, ended: bool) -> None:
+    shape = {"ended": ended, "prefix": True, "tags": 2, "statuses": 0}
+    upper = r"\(timer_execute_at,timer_uuid\)<\(\?,\?\)" if ended else r"timer_execute_at<\?"
+    live = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND {upper}\)"
+    assert_plan(connection, sqlite_list.matches_sql(history=False, **shape), live, live)
+    assert_plan(
+        connection,
+        sqlite_list.end_sql(history=False),
+        rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND timer_execute_at<\?\)",
+    )
+    upper = r"\(timer_execute_at,timer_uuid,timer_generation\)<\(\?,\?,\?\)" if ended else r"timer_execute_at<\?"
+    finished = rf"SEARCH history USING PRIMARY KEY \({PLACE} AND {upper}\)"
+    assert_plan(connection, sqlite_list.matches_sql(history=True, **shape | {"statuses": 2}), finished, finished)
+    assert_plan(
+        connection,
+        sqlite_list.end_sql(history=True),
+        rf"SEARCH history USING PRIMARY KEY \({PLACE} AND timer_execute_at<\?\)",
+    )
+
+
+def test_statements_fit_the_cache(connection: apsw.Connection) -> None:
+    size = sqlite_write.CHUNK_ROWS_MAX
+    for sql in (
+        sqlite_write._insert_sql("timers", sqlite_write._UPSERT_COLUMNS, sqlite_write._UPSERT_WIDTH, size),
+        sqlite_write._insert_sql("history", sqlite_write._HISTORY_COLUMNS, sqlite_write._HISTORY_WIDTH, size),
+        sqlite_write.delete_sql(size),
+        sqlite_read.fetch_sql(size),
+    ):
+        assert len(sql.encode()) < 16_384

@@ -1,0 +1,160 @@
+"""The semantic checks by themselves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.validation import InputLimits, InputRules, is_deeper_than
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=20,
+)
+
+
+def rules(limits: InputLimits | None = None, **options: Any) -> InputRules:
+    return InputRules(limits or InputLimits(), options.get("check_target", lambda url: None))
+
+
+def depth(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(depth, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(depth, value), default=0)
+    return 0
+
+
+@given(JSON, st.booleans(), st.sampled_from([None, 1]))
+def test_depth_is_counted_right(value: object, ascii_only: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
+    for depth_max in range(6):
+        assert is_deeper_than(text, depth_max) == (depth(value) > depth_max)
+
+
+@given(JSON)
+def test_brackets_in_strings_have_no_depth(value: object) -> None:
+    assert not is_deeper_than(json.dumps({"text": json.dumps(value)}).encode(), 1)
+
+
+@given(st.text(max_size=300))
+def test_ids_are_any_text_without_control_characters(text: str) -> None:
+    bad = not 1 <= len(text) <= 255 or any(ord(char) < 32 or 127 <= ord(char) < 160 for char in text)
+    assert (rules().timer_id(text) is not None) == bad
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a",
+        "HTTPS://A.Example.:8443/x/../y?z=%20#f",
+        "http://[2001:db8::1]:80/",
+        "http://192.0.2.1",
+        "http://under_score.example/",
+    ],
+)
+def test_urls_that_can_be_called(url: str) -> None:
+    assert rules().url(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "a.example",
+        "//a.example",
+        "ftp://a.example",
+        "file:///etc/passwd",
+        "http:/a",
+        "http://",
+        "http://:80/",
+        "http://a..b/",
+        "http://a:0/",
+        "http://a:65536/",
+        "http://a:b/",
+        "http://[::1/",
+        "http://a b/",
+        "http://a/\n",
+        "http://münchen.example/",
+        "http://u@a/",
+        "http://" + "a." * 130 + "b/",
+    ],
+)
+def test_urls_that_can_not(url: str) -> None:
+    assert rules().url(url) is not None
+
+
+def test_policy_is_asked_once_per_url() -> None:
+    asked: list[str] = []
+
+    def check(url: str) -> str | None:
+        asked.append(url)
+        return "is not wanted" if "bad" in url else None
+
+    judge = rules(check_target=check)
+    for _ in range(3):
+        assert judge.url("http://bad.example/") == "is not wanted"
+        assert judge.url("http://good.example/") is None
+    assert asked == ["http://bad.example/", "http://good.example/"]
+
+
+def test_limits_are_those_given() -> None:
+    narrow = rules(InputLimits(id_chars_max=3, payload_bytes_max=5, payload_depth_max=2, url_chars_max=10))
+    assert narrow.timer_id("abc") is None
+    assert narrow.timer_id("abcd") == "is 4 characters long; at most 3 are accepted"
+    assert narrow.payload(b'"123"') is None
+    assert narrow.payload(b'"1234"') == "is 6 bytes long; at most 5 are accepted"
+    assert narrow.payload(b"[[1]]") is None
+    assert narrow.payload(b"[[[]]") is not None
+    assert narrow.url("http://a.example") == "is 16 characters long; at most 10 are accepted"
+
+
+def test_instants_have_a_first_and_a_last() -> None:
+    limits = InputLimits(execute_past_max_us=1_500_000, execute_ahead_max_us=2_500_000)
+    judge, now = rules(limits), 1_800_000_000_000_000
+    assert judge.instant(now - 1_500_000, now) is None
+    assert judge.instant(now + 2_500_000, now) is None
+    # The instant that is named is a whole second, and itself accepted.
+    assert judge.instant(now - 1_500_001, now) == (
+        "lies too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
+    )
+    assert judge.instant(now + 2_500_001, now) == (
+        "lies too far ahead; the latest instant accepted now is 2027-01-15T08:00:02Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "fields"),
+    [
+        (RetryPolicy(), []),
+        (RetryPolicy(max_attempts=1_000, backoff_multiplier=100, max_duration_us=1), []),
+        (RetryPolicy(max_attempts=0, backoff_multiplier=0.99), ["maxAttempts", "backoffMultiplier"]),
+        (RetryPolicy(max_duration_us=0, initial_interval_us=0), ["maxAttemptsDuration", "initialInterval"]),
+        (RetryPolicy(initial_interval_us=2, max_interval_us=1), ["maxInterval"]),
+        (RetryPolicy(max_interval_us=2**62), ["maxInterval"]),
+    ],
+)
+def test_retry_policies(policy: RetryPolicy, fields: list[str]) -> None:
+    assert [error.path for error in rules().retry(policy, "p")] == [f"p.{field}" for field in fields]
+
+
+@pytest.mark.parametrize(
+    ("secret", "accepted"),
+    [
+        ("whsec_" + "A" * 32, True),
+        ("whsec_" + "A" * 86 + "==", True),
+        ("whsec_" + "A" * 28, False),
+        ("whsec_" + "A" * 92, False),
+        ("A" * 32, False),
+        ("whsec_" + "é" * 32, False),
+        ("whsec_", False),
+    ],
+)
+def test_signing_secrets(secret: str, accepted: bool) -> None:
+    assert (rules().secret(secret) is None) == accepted
