@@ -54,6 +54,10 @@ def main() -> int:
     )
     parser.add_argument("--seconds", type=float, default=120.0, help="time for each, at most")
     options = parser.parse_args()
+    broken, words = hunt(Mutation("nothing", 0, []), seeds=options.seeds, seconds=options.seconds)
+    if broken:
+        print(f"the unchanged source fails, so that nothing can be told: {words}")
+        return 1
     survivors = []
     for mutation in MUTATIONS:
         if options.names and mutation.name not in options.names:
