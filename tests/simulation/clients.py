@@ -147,6 +147,8 @@ class Client:
         answer: Row | TocsinError | None = None
         for _ in range(self._rng.choice((1, 4, 12))):
             answer = await self._ask(make())  # type: ignore[operator]
+            if isinstance(answer, RequestExpired) and not self._world.faulty:
+                self._world.broken("BLOCKED", f"{self.uuid.hex()[:6]}: not written in time in a run without faults")
             if not isinstance(answer, Unavailable | DefiniteFailure):
                 return answer, heard_all
             heard_all = heard_all and isinstance(answer, (*_REFUSED, _Refused))
