@@ -264,9 +264,10 @@ class Interleaving:
     def _land(self, letter: Letter) -> None:
         shard, part = self.store._shards[0], letter.batch.store
         before = dict(shard.live)
-        (letter.result,) = at_once(self.store.apply([part]))
-        self.say("land", part.version, letter.result.name)
-        if letter.result is Applied.DURABLE:
+        (result,) = at_once(self.store.apply([part]))
+        letter.result = result
+        self.say("land", part.version, result.name)
+        if result is Applied.DURABLE:
             finished = {entry.row.generation for entry in letter.batch.finished}
             written = {row.uuid for row in part.upserts} | set(part.deletes)
             for uuid, row in before.items():
@@ -358,8 +359,10 @@ class Interleaving:
         window, rng = owner.window, self._rng
         if owner.waiting and rng.random() < 0.5:
             row = owner.waiting.pop(0)
-            if window.holds(row):
+            if window.holds(row) and row.key[0] <= self.now + self.skew[owner.node]:
                 self._ring(owner, row)
+            elif window.holds(row):
+                window.put_back(row)
             return
         due = window.due(self.now + self.skew[owner.node])
         if due is None:
@@ -485,7 +488,7 @@ class Interleaving:
             self.dispatch(owner, ring=True)
         while owner.window.flights:
             self.answer(finish=1.0)
-        if self.now % 8 == 0:
+        if self._rng.random() < 0.3:
             self.resume()
         self.send(owner, all_of_it=True)
         while self.letters:

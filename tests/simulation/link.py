@@ -6,12 +6,14 @@ import asyncio
 import contextvars
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace
 from tocsin.ports.store import Applied, Found, Key, Loaded, Member, ShardBatch, ShardState
 from tocsin.stores.memory import MemoryStore
+
+T = TypeVar("T")
 
 #: Where the store and the receiver run: no node's.
 OUTSIDE = contextvars.Context()
@@ -41,7 +43,7 @@ class Link:
         self._rng = rng
         self._say = say
 
-    async def _call(self, work: Callable[[], Coroutine[Any, Any, Any]], *, writes: str = "") -> Any:
+    async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], *, writes: str = "") -> T:
         """Sends the request, has it done when it arrives, and waits for the answer."""
         loop, rng = asyncio.get_running_loop(), self._rng
         there, back = rng.uniform(0.0003, 0.003), rng.uniform(0.0003, 0.003)
@@ -55,7 +57,7 @@ class Link:
         if kind in ("definite", "unavailable") or self.cut == "refused":
             await asyncio.sleep(there)
             raise DefiniteFailure("deadlock") if kind == "definite" else StoreUnavailable("connection refused")
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: asyncio.Future[T] = loop.create_future()
         unheard = kind in ("silent", "vanished", "late")
         if kind != "vanished":
             loop.call_later(there + late, self._arrive, work, answer, back, unheard, context=OUTSIDE)

@@ -25,8 +25,8 @@ def hunt(mutation: Mutation, *, seeds: int, seconds: float) -> tuple[str, str]:
         copy = Path(folder) / "tocsin"
         shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "static", "node_modules"))
         apply(mutation, copy)
-        for module in ("tests.simulation",):
-            command = [sys.executable, "-m", module, str(seeds), "--tail", "0"]
+        for module, count in (("tests.properties", 10 * seeds), ("tests.simulation", seeds)):
+            command = [sys.executable, "-m", module, str(count), "--tail", "0"]
             environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
             try:
                 done = subprocess.run(
@@ -35,11 +35,10 @@ def hunt(mutation: Mutation, *, seeds: int, seconds: float) -> tuple[str, str]:
             except subprocess.TimeoutExpired:
                 continue
             if done.returncode:
-                if not done.stdout.startswith("seed "):
-                    raise RuntimeError(
-                        f"{mutation.name}: {module} did not run: {done.stdout[-300:]}{done.stderr[-2000:]}"
-                    )
-                return module.rpartition(".")[2], done.stdout.splitlines()[0]
+                words = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+                if not words:
+                    raise RuntimeError(f"{mutation.name}: {module} did not run: {done.stdout}{done.stderr[-2000:]}")
+                return module.rpartition(".")[2], words[0]
     return "", ""
 
 
@@ -47,9 +46,18 @@ def main() -> int:
     """The command; 1 when a mutant survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutations")
-    parser.add_argument("--seeds", type=int, default=1_500, help="seeds for each, at most")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1_500,
+        help="seeds of the simulation for each, at most; ten times as many interleavings",
+    )
     parser.add_argument("--seconds", type=float, default=120.0, help="time for each, at most")
     options = parser.parse_args()
+    broken, words = hunt(Mutation("nothing", 0, []), seeds=options.seeds, seconds=options.seconds)
+    if broken:
+        print(f"the unchanged source fails, so that nothing can be told: {words}")
+        return 1
     survivors = []
     for mutation in MUTATIONS:
         if options.names and mutation.name not in options.names:

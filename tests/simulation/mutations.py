@@ -32,156 +32,379 @@ _MARK_HEAPS = "for heap in (self._order, self._aside):"
 
 MUTATIONS = [
     _one("fence missing", 1, MEMORY, _FENCE, "return shard"),
-    Mutation("fence only reads", 1, [
-        (MEMORY, _FENCE,
-         'former = getattr(shard, "former", None)\n'
-         "        return shard if shard and (version, owner) in ((shard.version, shard.owner), former) else None"),
-        (MEMORY, "        shard.version += 1\n", "        shard.former = (shard.version, shard.owner)\n        shard.version += 1\n"),
-    ]),
+    Mutation(
+        "fence only reads",
+        1,
+        [
+            (
+                MEMORY,
+                _FENCE,
+                'former = getattr(shard, "former", None)\n'
+                "        return shard if shard and (version, owner) in ((shard.version, shard.owner), former) "
+                "else None",
+            ),
+            (
+                MEMORY,
+                "        shard.version += 1\n",
+                "        shard.former = (shard.version, shard.owner)\n        shard.version += 1\n",
+            ),
+        ],
+    ),
     _one("unknown outcome ignored", 3, SHARD, 'self.lose("unknown_outcome")', "pass"),
-    _one("unknown outcome re-read without a new claim", 3, "engine/supervisor.py",
-         "state.version > shard.last_version:", "state.version >= shard.last_version:"),
-    _one("commit does not enter the window", 8, WINDOW,
-         "if stays is not None and stays.key <= self.horizon:", "if stays is not None and False:"),
-    _one("commit enters beyond the horizon", 8, WINDOW,
-         "if stays is not None and stays.key <= self.horizon:", "if stays is not None:"),
-    _one("commit does not leave the old place", 8, WINDOW,
-         "            self._remove(uuid)\n            self.held.pop(uuid, None)",
-         "            if row is None or row.key <= self.horizon:\n                self._remove(uuid)\n"
-         "            self.held.pop(uuid, None)"),
-    _one("commit brings back what has moved on", 8, WINDOW,
-         "if row is not None and self._known(row):", "if row is not None and False:"),
+    _one(
+        "unknown outcome re-read without a new claim",
+        3,
+        "engine/supervisor.py",
+        "state.version > shard.last_version:",
+        "state.version >= shard.last_version:",
+    ),
+    _one(
+        "commit does not enter the window",
+        8,
+        WINDOW,
+        "if stays is not None and stays.key <= self.horizon:",
+        "if stays is not None and False:",
+    ),
+    _one(
+        "commit enters beyond the horizon",
+        8,
+        WINDOW,
+        "if stays is not None and stays.key <= self.horizon:",
+        "if stays is not None:",
+    ),
+    _one(
+        "commit does not leave the old place",
+        8,
+        WINDOW,
+        "            self._remove(uuid)\n            self.held.pop(uuid, None)",
+        "            if row is None or row.key <= self.horizon:\n                self._remove(uuid)\n"
+        "            self.held.pop(uuid, None)",
+    ),
+    _one(
+        "commit brings back what has moved on",
+        8,
+        WINDOW,
+        "if row is not None and self._known(row):",
+        "if row is not None and False:",
+    ),
     _one("a commit's predecessors stay", 8, WINDOW, "                self._forget_former(row)\n", ""),
-    _one("what overruled stays after the commit", 10, WINDOW,
-         "                self._forget_client_op(op.uuid)\n                self._reinstate(op.uuid, boot_us)\n"
-         "            elif op.kind is Kind.PARK",
-         "                self._forget_client_op(op.uuid)\n                if op.uuid not in batch.final:\n"
-         "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is Kind.PARK"),
-    _one("write does not overrule load", 9, WINDOW,
-         "            if uuid in self._overruled:\n                continue\n            if self._known(row):",
-         "            if self._known(row):"),
-    _one("write overrules load only below its end", 9, WINDOW,
-         "            if self._load is not None:\n                self._overruled[uuid] = stays\n",
-         "            if self._load is not None and stays is not None and stays.key <= self._load.up_to:\n"
-         "                self._overruled[uuid] = stays\n"),
-    _one("load brings what is in flight", 9, WINDOW,
-         "            if self._known(row):\n                for flight", "            if False:\n                for flight"),
-    Mutation("truncation leaves the load", 13, [
-        (WINDOW,
-         "        self._load = None\n        self._overruled = {}\n        self._order = self._compacted(self._order)\n",
-         "        self._order = self._compacted(self._order)\n"),
-    ]),
-    _one("truncation leaves the horizon", 13, WINDOW,
-         "        self.horizon = min(self.horizon, key_before(keys[keep]))\n", ""),
+    _one(
+        "what overruled stays after the commit",
+        10,
+        WINDOW,
+        "                self._forget_client_op(op.uuid)\n                self._reinstate(op.uuid, boot_us)\n"
+        "            elif op.kind is Kind.PARK",
+        "                self._forget_client_op(op.uuid)\n                if op.uuid not in batch.final:\n"
+        "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is Kind.PARK",
+    ),
+    _one(
+        "write does not overrule load",
+        9,
+        WINDOW,
+        "            if uuid in self._overruled:\n                continue\n            if self._known(row):",
+        "            if self._known(row):",
+    ),
+    _one(
+        "write overrules load only below its end",
+        9,
+        WINDOW,
+        "            if self._load is not None:\n                self._overruled[uuid] = stays\n",
+        "            if self._load is not None and stays is not None and stays.key <= self._load.up_to:\n"
+        "                self._overruled[uuid] = stays\n",
+    ),
+    _one(
+        "load brings what is in flight",
+        9,
+        WINDOW,
+        "            if self._known(row):\n                for flight",
+        "            if False:\n                for flight",
+    ),
+    Mutation(
+        "truncation leaves the load",
+        13,
+        [
+            (
+                WINDOW,
+                "        self._load = None\n        self._overruled = {}\n"
+                "        self._order = self._compacted(self._order)\n",
+                "        self._order = self._compacted(self._order)\n",
+            ),
+        ],
+    ),
+    _one(
+        "truncation leaves the horizon",
+        13,
+        WINDOW,
+        "        self.horizon = min(self.horizon, key_before(keys[keep]))\n",
+        "",
+    ),
     _one("mark above the window", 11, WINDOW, _MARK_HEAPS, "for heap in (self._aside,):"),
     _one("mark above what is set aside", 11, WINDOW, _MARK_HEAPS, "for heap in (self._order,):"),
     _one("mark above flights", 11, WINDOW, "                limit = min(limit, key)\n", ""),
     _one("mark above held", 11, WINDOW, "            limit = min(limit, held.row.key)\n", "            pass\n"),
     _one("mark above retrying", 11, WINDOW, "                limit = min(limit, row.key)\n", "                pass\n"),
-    _one("mark above the batch's upserts", 11, WINDOW,
-         "                limit = (upsert.execute_at, upsert.uuid)\n", "                pass\n"),
-    _one("mark above the horizon", 11, WINDOW,
-         "if entry.row.key < limit and entry.row.key <= self.horizon:", "if entry.row.key < limit:"),
-    Mutation("mark is the horizon when empty, keys clamped above it", 11, [
-        (WINDOW, "        batch.store.delete_to = mark\n",
-         "        if self.range_delete and limit == KEY_MAX and self.finished and self.horizon > KEY_MIN:\n"
-         "            mark = self.horizon\n"
-         "        batch.store.delete_to = mark\n"
-         "        self.floor = max(getattr(self, 'floor', KEY_MIN), mark or KEY_MIN)\n"),
-        (WINDOW, "return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))",
-         "floor = getattr(self, 'floor', KEY_MIN)[0] + 1\n"
-         "            return self._write(batch, Row((max(op.timer.execute_at, floor), uuid), op.generation, op.timer, 0))"),
-    ]),
-    _one("answers decide whatever the generation", 10, WINDOW, "        if flight.superseded:\n", "        if False:\n"),
-    _one("generation counted per timer", 10, WINDOW,
-         "        op.generation = generation(self.version, self.incarnation, self._sequence)\n",
-         "        last = self._present(op.uuid)\n"
-         "        count = int.from_bytes(last.generation[-8:], 'big') + 1 if last is not None else 1\n"
-         "        op.generation = generation(1, bytes(16), count)\n"),
-    Mutation("retry in a later batch than its end", 18, [
-        (WINDOW,
-         "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
-         "                return None\n",
-         "            if op.reason is None:\n"
-         "                op.reason = 'later'\n                batch.final[uuid] = None\n                return None\n"),
-        (WINDOW, "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n\n    def _forget_former",
-         "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
-         "            elif op.kind is Kind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:\n"
-         "                self.pending.append(op)\n\n    def _forget_former"),
-    ]),
-    _one("batches not disjoint", 4, WINDOW, "if key[1] not in batch.final and (mark is None or key > mark):",
-         "if mark is None or key > mark:"),
-    Mutation("bisected rewrites leave the finished", 5, [
-        (WINDOW,
-         "            for uuid in (*batch.final, *sorted(batch.relied_on)):\n                if uuid in self.finished:\n",
-         "            for uuid in ():\n                if uuid in self.finished:\n"),
-    ]),
-    _one("claim loads from now", 7, SHARD, "        self._adrift = []\n        self._fetched",
-         '        self.window.horizon = (context.clock.now_us() - 1_000_000, b"")\n'
-         "        self._adrift = []\n        self._fetched"),
-    _one("page end inferred from the row count", 9, "engine/loader.py", "if window.loaded(request, rows, page.complete_to):",
-         "short = len(rows) < max(self._page_rows(window), 1) or not rows\n"
-         "        if window.loaded(request, rows, request.up_to if short else page.complete_to):"),
-    _one("load from a stale snapshot", 9, MEMORY,
-         "return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)",
-         "if shard is None:\n            return Loaded([], up_to)\n"
-         "        import copy\n\n        now = copy.copy(shard)\n        now.live, now.keys = dict(shard.live), list(shard.keys)\n"
-         "        old, shard.old = getattr(shard, 'old', now), now\n"
-         "        return _page(old, old.keys, after, up_to, limit)"),
-    _one("instants stored in seconds", 0, MEMORY, "        for row in rows:\n            self.remove(row.uuid)\n",
-         "        rows = [row._replace(execute_at=row.execute_at // 1_000_000 * 1_000_000) for row in rows]\n"
-         "        for row in rows:\n            self.remove(row.uuid)\n"),
-    Mutation("uuids ordered otherwise", 0, [
-        (MEMORY, "        end = bisect_right(self.keys, key)\n        for _, uuid in self.keys[:end]:\n            del self.live[uuid]\n"
-                 "        del self.keys[:end]\n",
-         "        for found in [k for k in self.keys if (k[0], k[1][::-1]) <= (key[0], key[1][::-1])]:\n"
-         "            del self.live[found[1]]\n            self.keys.remove(found)\n"),
-        (MEMORY, "    begin, end = bisect_right(keys, after), bisect_right(keys, up_to)\n",
-         "    order = lambda k: (k[0], k[1][::-1])\n    keys = sorted(keys, key=order)\n"
-         "    begin = bisect_right(keys, order(after), key=order)\n    end = bisect_right(keys, order(up_to), key=order)\n"),
-    ]),
-    Mutation("delete in flight allows a retry", 10, [
-        (WINDOW, "            for flight in self.flights.get(uuid, ()):\n                flight.superseded = True\n        elif",
-         "        elif"),
-        (WINDOW, "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
-                 "                return None\n", ""),
-        (WINDOW, "flight = Flight(row, superseded=uuid in self._client_ops)", "flight = Flight(row, superseded=False)"),
-    ]),
-    _one("retry overwrites what came before it", 18, WINDOW,
-         "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
-         "                return None\n", ""),
-    Mutation("delete resolved when accepted", 17, [
-        (WINDOW, "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n",
-         "        if op.kind is Kind.DELETE:\n            seen = self._present(op.uuid)\n"
-         "            op.expected = seen.generation if seen is not None else b''\n"
-         "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n"),
-        (WINDOW, "        if kind is Kind.DELETE:\n            assert present is not None\n",
-         "        if kind is Kind.DELETE:\n            assert present is not None\n"
-         "            if op.expected and present.generation != op.expected:\n                return None\n"),
-    ]),
-    _one("delete answered when accepted", 16, WINDOW, "        self.pending.append(op)\n\n    def _firing",
-         "        self.pending.append(op)\n        if op.kind is Kind.DELETE and op.reply is not None:\n"
-         "            op.reply(None)\n            op.reply = None\n\n    def _firing"),
+    _one(
+        "mark above the batch's upserts",
+        11,
+        WINDOW,
+        "                limit = (upsert.execute_at, upsert.uuid)\n",
+        "                pass\n",
+    ),
+    _one(
+        "mark above the horizon",
+        11,
+        WINDOW,
+        "if entry.row.key < limit and entry.row.key <= self.horizon:",
+        "if entry.row.key < limit:",
+    ),
+    Mutation(
+        "mark is the horizon when empty, keys clamped above it",
+        11,
+        [
+            (
+                WINDOW,
+                "        batch.store.delete_to = mark\n",
+                "        if self.range_delete and limit == KEY_MAX and self.finished and self.horizon > KEY_MIN:\n"
+                "            mark = self.horizon\n"
+                "        batch.store.delete_to = mark\n"
+                "        self.floor = max(getattr(self, 'floor', KEY_MIN), mark or KEY_MIN)\n",
+            ),
+            (
+                WINDOW,
+                "return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))",
+                "floor = getattr(self, 'floor', KEY_MIN)[0] + 1\n"
+                "            return self._write(batch, Row((max(op.timer.execute_at, floor), uuid), "
+                "op.generation, op.timer, 0))",
+            ),
+        ],
+    ),
+    _one(
+        "answers decide whatever the generation", 10, WINDOW, "        if flight.superseded:\n", "        if False:\n"
+    ),
+    _one(
+        "generation counted per timer",
+        10,
+        WINDOW,
+        "        op.generation = generation(self.version, self.incarnation, self._sequence)\n",
+        "        last = self._present(op.uuid)\n"
+        "        count = int.from_bytes(last.generation[-8:], 'big') + 1 if last is not None else 1\n"
+        "        op.generation = generation(1, bytes(16), count)\n",
+    ),
+    Mutation(
+        "retry in a later batch than its end",
+        18,
+        [
+            (
+                WINDOW,
+                "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
+                "                return None\n",
+                "            if op.reason is None:\n"
+                "                op.reason = 'later'\n                batch.final[uuid] = None\n"
+                "                return None\n",
+            ),
+            (
+                WINDOW,
+                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n\n"
+                "    def _forget_former",
+                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
+                "            elif op.kind is Kind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:\n"
+                "                self.pending.append(op)\n\n    def _forget_former",
+            ),
+        ],
+    ),
+    _one(
+        "batches not disjoint",
+        4,
+        WINDOW,
+        "if key[1] not in batch.final and (mark is None or key > mark):",
+        "if mark is None or key > mark:",
+    ),
+    Mutation(
+        "bisected rewrites leave the finished",
+        5,
+        [
+            (
+                WINDOW,
+                "            for uuid in (*batch.final, *sorted(batch.relied_on)):\n"
+                "                if uuid in self.finished:\n",
+                "            for uuid in ():\n                if uuid in self.finished:\n",
+            ),
+        ],
+    ),
+    _one(
+        "claim loads from now",
+        7,
+        SHARD,
+        "        self._adrift = []\n        self._fetched",
+        '        self.window.horizon = (context.clock.now_us() - 1_000_000, b"")\n'
+        "        self._adrift = []\n        self._fetched",
+    ),
+    _one(
+        "page end inferred from the row count",
+        9,
+        "engine/loader.py",
+        "if window.loaded(request, rows, page.complete_to):",
+        "short = len(rows) < max(self._page_rows(window), 1) or not rows\n"
+        "        if window.loaded(request, rows, request.up_to if short else page.complete_to):",
+    ),
+    _one(
+        "load from a stale snapshot",
+        9,
+        MEMORY,
+        "return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)",
+        "if shard is None:\n            return Loaded([], up_to)\n"
+        "        import copy\n\n        now = copy.copy(shard)\n"
+        "        now.live, now.keys = dict(shard.live), list(shard.keys)\n"
+        "        old, shard.old = getattr(shard, 'old', now), now\n"
+        "        return _page(old, old.keys, after, up_to, limit)",
+    ),
+    _one(
+        "instants stored in seconds",
+        0,
+        MEMORY,
+        "        for row in rows:\n            self.remove(row.uuid)\n",
+        "        rows = [row._replace(execute_at=row.execute_at // 1_000_000 * 1_000_000) for row in rows]\n"
+        "        for row in rows:\n            self.remove(row.uuid)\n",
+    ),
+    Mutation(
+        "uuids ordered otherwise",
+        0,
+        [
+            (
+                MEMORY,
+                "        end = bisect_right(self.keys, key)\n        for _, uuid in self.keys[:end]:\n"
+                "            del self.live[uuid]\n"
+                "        del self.keys[:end]\n",
+                "        for found in [k for k in self.keys if (k[0], k[1][::-1]) <= (key[0], key[1][::-1])]:\n"
+                "            del self.live[found[1]]\n            self.keys.remove(found)\n",
+            ),
+            (
+                MEMORY,
+                "    begin, end = bisect_right(keys, after), bisect_right(keys, up_to)\n",
+                "    order = lambda k: (k[0], k[1][::-1])\n    keys = sorted(keys, key=order)\n"
+                "    begin = bisect_right(keys, order(after), key=order)\n"
+                "    end = bisect_right(keys, order(up_to), key=order)\n",
+            ),
+        ],
+    ),
+    Mutation(
+        "delete in flight allows a retry",
+        10,
+        [
+            (
+                WINDOW,
+                "            for flight in self.flights.get(uuid, ()):\n"
+                "                flight.superseded = True\n        elif",
+                "        elif",
+            ),
+            (
+                WINDOW,
+                "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
+                "                return None\n",
+                "",
+            ),
+            (
+                WINDOW,
+                "flight = Flight(row, superseded=uuid in self._client_ops)",
+                "flight = Flight(row, superseded=False)",
+            ),
+        ],
+    ),
+    _one(
+        "retry overwrites what came before it",
+        18,
+        WINDOW,
+        "            if uuid in batch.final or answered is None or answered.generation != op.expected:\n"
+        "                return None\n",
+        "",
+    ),
+    Mutation(
+        "delete resolved when accepted",
+        17,
+        [
+            (
+                WINDOW,
+                "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n",
+                "        if op.kind is Kind.DELETE:\n            seen = self._present(op.uuid)\n"
+                "            op.expected = seen.generation if seen is not None else b''\n"
+                "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n",
+            ),
+            (
+                WINDOW,
+                "        if kind is Kind.DELETE:\n            assert present is not None\n",
+                "        if kind is Kind.DELETE:\n            assert present is not None\n"
+                "            if op.expected and present.generation != op.expected:\n                return None\n",
+            ),
+        ],
+    ),
+    _one(
+        "delete answered when accepted",
+        16,
+        WINDOW,
+        "        self.pending.append(op)\n\n    def _firing",
+        "        self.pending.append(op)\n        if op.kind is Kind.DELETE and op.reply is not None:\n"
+        "            op.reply(None)\n            op.reply = None\n\n    def _firing",
+    ),
     _one("409 before the end is durable", 16, WINDOW, "            batch.relied_on.add(uuid)\n", ""),
-    Mutation("no lease", 6, [
-        ("engine/dispatcher.py", "        self._lease_until = lease_until\n", "        self._lease_until = lease_until + 10**15\n"),
-    ]),
-    _one("rings before the lapsed lease is verified", 6, "engine/supervisor.py",
-         "        if not self._verified:\n            await self._verify()\n", ""),
-    _one("early by a millisecond", 12, WINDOW, "if key is None or key[0] > now_us:", "if key is None or key[0] > now_us + 1_000:"),
-    _one("clock skew unnoticed", 12, "engine/supervisor.py",
-         "if abs(offset) - round_trip // 2 > limits.clock_skew_max_us:", "if False:"),
-    _one("clock jump unnoticed", 12, "engine/dispatcher.py",
-         "if abs(drift) > self._context.limits.clock_skew_max_us:", "if False:"),
-    _one("parked timers forgotten", 14, "engine/parking.py",
-         "remaining | shard.lately_parked.keys() if", "remaining if"),
-    _one("one bad row blocks the batch", 5, "engine/committer.py",
-         "shard.refuse_first(op, error)", "pass"),
-    _one("undecodable rows taken for finished", 15, WINDOW,
-         "                self.held[uuid] = Held(row, None)\n                continue\n            self._add(row)",
-         "                self.finished[uuid] = Finished(row, row.timer, 0)\n                continue\n            self._add(row)"),
-    _one("what the store refused is forgotten", 5, WINDOW, "            self._refused.append((boot_us, op))\n", "            pass\n"),
-]  # fmt: skip
+    Mutation(
+        "no lease",
+        6,
+        [
+            (
+                "engine/dispatcher.py",
+                "        self._lease_until = lease_until\n",
+                "        self._lease_until = lease_until + 10**15\n",
+            ),
+        ],
+    ),
+    _one(
+        "rings before the lapsed lease is verified",
+        6,
+        "engine/supervisor.py",
+        "        if not self._verified:\n            await self._verify()\n",
+        "",
+    ),
+    _one(
+        "early by a millisecond",
+        12,
+        WINDOW,
+        "if key is None or key[0] > now_us:",
+        "if key is None or key[0] > now_us + 1_000:",
+    ),
+    _one(
+        "clock skew unnoticed",
+        12,
+        "engine/supervisor.py",
+        "if abs(offset) - round_trip // 2 > limits.clock_skew_max_us:",
+        "if False:",
+    ),
+    _one(
+        "clock jump unnoticed",
+        12,
+        "engine/dispatcher.py",
+        "if abs(drift) > self._context.limits.clock_skew_max_us:",
+        "if False:",
+    ),
+    _one(
+        "parked timers forgotten", 14, "engine/parking.py", "remaining | shard.lately_parked.keys() if", "remaining if"
+    ),
+    _one("one bad row blocks the batch", 5, "engine/committer.py", "shard.refuse_first(op, error)", "pass"),
+    _one(
+        "undecodable rows taken for finished",
+        15,
+        WINDOW,
+        "                self.held[uuid] = Held(row, None)\n                continue\n            self._add(row)",
+        "                self.finished[uuid] = Finished(row, row.timer, 0)\n                continue\n"
+        "            self._add(row)",
+    ),
+    _one(
+        "what the store refused is forgotten",
+        5,
+        WINDOW,
+        "            self._refused.append((boot_us, op))\n",
+        "            pass\n",
+    ),
+]
 
 
 def misfits(mutation: Mutation) -> list[str]:

@@ -36,7 +36,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.loop = SimulationLoop()
+        self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
         self.trace: list[tuple[Any, ...]] = []
         rng = self.rng("world")
         self.faulty = seed % 5 != 0
@@ -111,8 +111,8 @@ class World:
         self.ledger.rang(uuid, token, node_now, self.true_us(), doubt_us, node.name)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
-        settled = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
-        if usual and settled and late_us > 3 * SECOND:
+        undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
+        if usual and undisturbed and late_us > 3 * SECOND:
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late in a run without faults")
 
     def true_us(self) -> int:

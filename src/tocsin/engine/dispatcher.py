@@ -319,8 +319,13 @@ class Dispatcher:
             shard, row = waiting.popleft()
             self._waiting_rows -= 1
             self._waiting_bytes -= row.size
-            if shard.window is not None and not shard.draining and shard.window.holds(row):
+            if shard.window is None or shard.draining or not shard.window.holds(row):
+                continue
+            if row.key[0] <= now:
                 self._ring(shard, row, destination, now)
+            else:
+                shard.window.put_back(row)
+                self._alarm(shard.shard_id, row.key[0], now)
 
     def room_for(self, reason: str) -> int:
         """How many timers parked for this reason may come back now."""

@@ -102,7 +102,7 @@ class Loader:
                 self._again_in(self._context.limits.store_retry_interval_us / 1e6)
 
     async def _load(self, window: Window, request: LoadRequest) -> bool:
-        """One page; False if it could not be read."""
+        """One page; False if it could not be read, or memory has no room for it: then there is a pause."""
         context, shard_id = self._context, self._shard.shard_id
         began = context.clock.boottime_us()
         try:
@@ -130,6 +130,7 @@ class Loader:
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
             self._shard.recount()
             self._changed(self._shard)
+            return window.horizon > request.after
         return True
 
     def _park_unreadable(self, window: Window, rows: list[Row]) -> None:
@@ -137,7 +138,9 @@ class Loader:
         now = self._context.clock.boottime_us()
         for row in rows:
             uuid = row.key[1]
-            if row.raw is None or uuid not in window.held:
+            held = window.held.get(uuid)
+            if row.raw is None or held is None or held.row is not row:
+                # Readable, overruled, or loaded and counted before: memory was short and its page came again.
                 continue
             reason = f"bad_record: {row.timer.last_error}"[:500]
             window.accept(Op(Kind.PARK, uuid, row.timer.namespace, expected=row.generation, reason=reason))

@@ -49,6 +49,8 @@ class Supervisor:
         self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
         self._claiming: set[int] = set()
+        self._no_claim = asyncio.Event()
+        self._no_claim.set()
         self._shunned: dict[int, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
@@ -91,8 +93,8 @@ class Supervisor:
     async def close(self) -> None:
         """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
         self.closing = True
-        while self._claiming:  # noqa: ASYNC110 - rare and short: what such a claim brings is given back by it
-            await asyncio.sleep(0.01)
+        # What a claim under way brings is given back by itself.
+        await self._no_claim.wait()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
         await self._stop()
@@ -259,10 +261,13 @@ class Supervisor:
         if shard.window is not None or shard.shard_id in self._claiming:
             return
         self._claiming.add(shard.shard_id)
+        self._no_claim.clear()
         try:
             await self._take(shard)
         finally:
             self._claiming.discard(shard.shard_id)
+            if not self._claiming:
+                self._no_claim.set()
 
     async def _take(self, shard: Shard) -> None:
         """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""

@@ -170,6 +170,10 @@ class Window:
         if len(self._aside) > 2 * len(self.rows) + 1_000:
             self._aside = self._compacted(self._aside)
 
+    def put_back(self, row: Row) -> None:
+        """A row set aside is not due any more (the wall clock went back): it waits for its instant again."""
+        heappush(self._order, row.key)
+
     def holds(self, row: Row) -> bool:
         """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""
         return self.rows.get(row.key[1]) is row

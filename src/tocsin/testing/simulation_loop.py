@@ -12,7 +12,7 @@ import contextvars
 from collections import deque
 from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -60,7 +60,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
 
     def call_soon(
         self,
-        callback: Callable[[Unpack[Ts]], object],
+        callback: Callable[[*Ts], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
@@ -72,7 +72,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def call_later(
         self,
         delay: float,
-        callback: Callable[[Unpack[Ts]], object],
+        callback: Callable[[*Ts], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
@@ -82,7 +82,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def call_at(
         self,
         when: float,
-        callback: Callable[[Unpack[Ts]], object],
+        callback: Callable[[*Ts], object],
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:

@@ -1,0 +1,185 @@
+"""Single transitions of the window that random runs once showed to be wrong, spelled out."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row
+from tocsin.engine.window import Window, revived
+from tocsin.model.errors import DefiniteFailure, TimerNotPending
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Timer
+from tocsin.ports.store import Applied
+from tocsin.stores.memory import MemoryStore
+
+UUID, OTHER = b"u" * 16, b"v" * 16
+OWNER = b"o" * 16
+FAR = (10_000, b"\xff" * 16)
+
+
+def at_once(call: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine of the memory store, which waits for nothing."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the memory store waited")
+
+
+class Bench:
+    """A window that owns its shard in a memory store."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        version = at_once(self.store.claim(0, expected_version=0, owner=OWNER))
+        self.window = Window(0, version, OWNER)
+        self.heard: list[Any] = []
+        self.load()
+
+    def load(self) -> None:
+        request = self.window.announce_load((self.window.horizon[0] + 1 if self.window.rows else 10_000, FAR[1]))
+        if request is not None:
+            page = at_once(self.store.load(0, request.after, request.up_to, 100))
+            self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+
+    def create(self, at: int, uuid: bytes = UUID) -> Op:
+        op = Op(Kind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
+        self.window.accept(op)
+        return op
+
+    def assemble(self, *, rows_max: int = 100, with_finished: bool = True, exact_after: int = 1_000) -> Batch:
+        uuids = self.window.to_fetch(rows_max)
+        return self.window.assemble(
+            now_us=0,
+            boot_us=0,
+            rows_max=rows_max,
+            bytes_max=100_000,
+            exact_after_us=exact_after,
+            history_rule=lambda _: (HistoryMode.ALL, 1_000),
+            fetched=at_once(self.store.fetch(0, uuids)),
+            fetched_uuids=uuids,
+            with_finished=with_finished,
+        )
+
+    def apply(self, batch: Batch) -> None:
+        assert at_once(self.store.apply([batch.store])) == [Applied.DURABLE]
+
+    def commit(self, batch: Batch) -> None:
+        self.apply(batch)
+        self.window.committed(batch, 0)
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            if op.reply is not None:
+                op.reply(answer)
+
+    def ring(self, now: int = 100) -> Row:
+        row = self.window.due(now)
+        assert row is not None
+        self.flight = self.window.dispatch(row)
+        return row
+
+    def finish(self) -> bool:
+        return self.window.answered(self.flight, Finish(self.flight.row.timer), 0)
+
+    def stored(self) -> dict[bytes, Any]:
+        return self.store._shards[0].live
+
+
+def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.finish()
+    bench.create(20)
+    bench.commit(bench.assemble(rows_max=1, with_finished=False))
+    assert not bench.window.finished
+    bench.commit(bench.assemble(exact_after=0))
+    assert UUID in bench.stored()
+
+
+def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None:
+    bench = Bench()
+    bench.create(5, OTHER)
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.ring()
+    bench.finish()
+    bench.window.accept(Op(Kind.DELETE, UUID, "n", reply=bench.heard.append))
+    bench.commit(bench.assemble())
+    assert isinstance(bench.heard[-1], TimerNotPending)
+    assert UUID not in bench.stored()
+    assert OTHER in bench.stored()
+
+
+def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 11), 0)
+    batch = bench.assemble()
+    bench.apply(batch)
+    bench.window.truncate(0)
+    bench.window.horizon = (10, b"\xff" * 16)
+    bench.load()
+    bench.ring()
+    bench.window.committed(batch, 0)
+    assert not bench.window.retrying
+    assert bench.finish()
+
+
+def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit() -> None:
+    bench = Bench()
+    bench.create(10)
+    batch = bench.assemble()
+    bench.apply(batch)
+    bench.window.horizon = (9, b"\xff" * 16)
+    bench.load()
+    bench.ring()
+    assert not bench.finish()
+    bench.window.committed(batch, 0)
+    assert UUID in bench.window.finished
+    assert not bench.window.held
+
+
+def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 30), 0)
+    bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
+    assert not bench.window.try_refused_again(49)
+    assert bench.window.due(1_000) is None
+    assert bench.window.try_refused_again(50)
+    bench.commit(bench.assemble())
+    assert bench.window.next_key() == (30, UUID)
+
+
+def test_a_row_about_to_be_parked_does_not_ring_although_a_load_brings_it_again() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.window.due(100)
+    assert row is not None
+    bench.window.set_aside()
+    bench.window.accept(Op(Kind.PARK, UUID, "n", expected=row.generation, reason="namespace:n"))
+    bench.window.truncate(0)
+    bench.load()
+    assert UUID in bench.window.rows
+    assert bench.window.due(100) is None
+
+
+def test_what_is_put_back_waits_for_its_instant_again() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.window.due(100)
+    assert row is not None
+    bench.window.set_aside()
+    assert bench.window.due(100) is None
+    bench.window.put_back(row)
+    assert bench.window.due(9) is None
+    assert bench.window.due(10) is row
