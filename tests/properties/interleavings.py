@@ -57,7 +57,8 @@ class Interleaving:
     def __init__(self, seed: int) -> None:
         self._rng = rng = random.Random(f"interleaving/{seed}")
         self.trace: list[tuple[Any, ...]] = []
-        self.faulty = seed % 5 != 0
+        self.faulty = seed % 3 != 0
+        self._rung: set[bytes] | None = None if self.faulty else set()
         self.store = MemoryStore()
         self.now = 1_000
         self.skew = [0, 0, 0]
@@ -380,6 +381,10 @@ class Interleaving:
 
     def _ring(self, owner: Owner, row: Row) -> None:
         owner.window.dispatch(row)
+        if self._rung is not None:
+            if row.generation in self._rung:
+                self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
+            self._rung.add(row.generation)
         token = token_of(row.timer.payload)
         self.say("RING", owner.window.version, row.key[1].hex()[:4], token)
         self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
