@@ -1,4 +1,4 @@
-"""Writes docs/reference/cli.md and docs/reference/settings.md from the code; with --check, only says if they are stale."""
+"""Writes the pages of docs/reference that are made from the code; with --check, only says if they are stale."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference_telemetry import api_page, events_page, metrics_page
 
 from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
@@ -152,7 +156,13 @@ def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
 
 def pages() -> dict[Path, str]:
     """What each page should hold."""
-    return {REFERENCE / "cli.md": cli_page(), REFERENCE / "settings.md": settings_page()}
+    return {
+        REFERENCE / "api.md": api_page(GENERATED),
+        REFERENCE / "cli.md": cli_page(),
+        REFERENCE / "events.md": events_page(GENERATED),
+        REFERENCE / "metrics.md": metrics_page(GENERATED),
+        REFERENCE / "settings.md": settings_page(),
+    }
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import gc
 import ipaddress
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -285,7 +286,15 @@ def serve(settings: Settings) -> int:
 
     configure_logging(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    _raise_file_limit()
     return uvloop.run(_serve(settings))
+
+
+def _raise_file_limit() -> None:
+    """Each client and each callback is an open file; the usual soft limit of 1,024 is below our own limits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(settings: Settings) -> int:

@@ -25,16 +25,24 @@ class Client:
             self.close()
             raise
 
+    async def get(self, path: str, timeout_s: float = 15.0) -> tuple[int, Any]:
+        """The same for a GET."""
+        async with asyncio.timeout(timeout_s):
+            return await self._exchange(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
+
     async def _post(self, path: str, body: bytes) -> tuple[int, Any]:
-        if self._writer is None:
-            host, port = self._base()
-            self._reader, self._writer = await asyncio.open_connection(host, port)
-        assert self._reader is not None
-        self._writer.write(
+        return await self._exchange(
             b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
             % (path.encode(), len(body))
             + body
         )
+
+    async def _exchange(self, request: bytes) -> tuple[int, Any]:
+        if self._writer is None:
+            host, port = self._base()
+            self._reader, self._writer = await asyncio.open_connection(host, port)
+        assert self._reader is not None
+        self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
         length = 0

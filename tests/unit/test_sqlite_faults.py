@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.support.needs import lacking
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import (
@@ -139,7 +140,7 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tocsin-test", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a file system can't be mounted here (needs root)")
+        lacking("tmpfs", "it takes the right to mount one")
 
     def remount(options: str) -> Path:
         subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)

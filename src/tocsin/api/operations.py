@@ -264,7 +264,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="docs",
         method="GET",
-        paths=(f"{API_PREFIX}/docs", "/docs"),
+        # The root too: who opens the address that `make run` prints should find something to read.
+        paths=(f"{API_PREFIX}/docs", "/docs", "/"),
         summary="A page to read it",
         description="The description as a page.",
         tag="Documentation",

@@ -41,6 +41,7 @@ class Dispatcher:
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._starved: dict[Shard, None] = {}
+        self._continuing: set[Shard] = set()
         self._hungry: dict[Destination, None] = {}
         self._wakes: list[tuple[int, int]] = []
         self._wake_of: dict[int, int] = {}
@@ -133,18 +134,30 @@ class Dispatcher:
         now = self._context.clock.now_us()
         if not self._may_dispatch(now):
             return
-        limit = self._context.limits.callbacks_in_flight_max
-        while True:
+        limits = self._context.limits
+        for _ in range(limits.dispatch_rows_per_turn):
             row = window.due(now)
             if row is None:
                 break
-            if self._in_flight >= limit:
+            if self._in_flight >= limits.callbacks_in_flight_max:
                 self._starved[shard] = None
                 break
             self._go(shard, row, now)
+        else:
+            self._continue(shard)
         key = window.next_key()
         if key is not None and key[0] > now:
             self._alarm(shard.shard_id, key[0], now)
+
+    def _continue(self, shard: Shard) -> None:
+        """More may be due: requests and answers get their turn first."""
+        if shard not in self._continuing:
+            self._continuing.add(shard)
+            asyncio.get_running_loop().call_soon(self._go_on, shard)
+
+    def _go_on(self, shard: Shard) -> None:
+        self._continuing.discard(shard)
+        self.pump(shard)
 
     def _go(self, shard: Shard, row: Row, now: int) -> None:
         """Rings a due row, or sets it aside for its destination, or has it parked (rule 14)."""

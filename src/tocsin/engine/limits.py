@@ -24,6 +24,8 @@ class EngineLimits:
     callbacks_in_flight_max: int = 1_000
     #: Callbacks in flight to one destination (scheme, host, port).
     destination_in_flight_max: int = 256
+    #: Due timers of a shard that are looked at before the event loop gets its turn.
+    dispatch_rows_per_turn: int = 200
     #: What a destination that does not answer is cut down to, step by step; answers raise it again.
     destination_in_flight_min: int = 4
     #: Due timers that wait for one destination before further ones are parked in the store.
@@ -52,6 +54,8 @@ class EngineLimits:
     node_lease_us: int = 3 * SECOND
     #: A member whose counter stands still for this long is taken for dead.
     member_timeout_us: int = 5 * SECOND
+    #: A member that has stood still for this long and owns nothing is removed from the list of members.
+    member_forget_us: int = 60 * SECOND
     #: Node clock against store clock: beyond it nothing is dispatched.
     clock_skew_max_us: int = 500 * MS
     #: How long a release waits for callbacks in flight; not below the greatest callback timeout.

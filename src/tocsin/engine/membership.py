@@ -46,6 +46,11 @@ class Membership:
         """This node can't rely on its view any more (its own heartbeats failed): stability starts anew."""
         self._stable_since = None
 
+    def still_for_us(self, incarnation: bytes, boot_us: int) -> int:
+        """How long its counter has stood still, as far as this node has watched; 0 for an unknown member."""
+        known = self._seen.get(incarnation)
+        return boot_us - known[1] if known is not None else 0
+
     def standing_still(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
         """(incarnation, counter) if its counter has not moved for the timeout, else None."""
         known = self._seen.get(incarnation)

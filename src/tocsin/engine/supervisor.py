@@ -213,6 +213,24 @@ class Supervisor:
                 self._guarded(shard, partial(self._claim, shard))
             elif shard.window is None and not wanted:
                 self._disown(shard)
+        await self._forget_dead(boot)
+
+    async def _forget_dead(self, boot: int) -> None:
+        """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""
+        context = self._context
+        owners = {state.owner for state in self.states.values()}
+        for member in self.membership.members():
+            gone = (
+                context.store.capabilities.exclusive
+                or self.membership.still_for_us(member.incarnation, boot) >= context.limits.member_forget_us
+            )
+            if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
+                continue
+            try:
+                await context.bounded(context.store.forget_member(member.incarnation))
+            except StoreError as error:
+                context.observe(HeartbeatFailed(f"forgetting {member.node}: {error}"))
+                return
 
     def _disown(self, shard: Shard) -> None:
         """A shard still in this node's name, because a release failed or a claim landed late, is given back: nobody else

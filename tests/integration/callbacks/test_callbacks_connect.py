@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trustme
 from callback_receivers import keep_answering
+from tests.support.needs import lacking
 
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.limits import CallbackLimits
@@ -100,7 +101,7 @@ async def test_ipv6(receive: Any, client: Any) -> None:
     try:
         receiver = await receive(keep_answering, host="::1")
     except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
+        lacking("ipv6", "there is no IPv6 loopback address")
     assert (await client.call(receiver.url)).outcome == TOOK
     assert receiver.requests[0][1]["host"] == f"[::1]:{receiver.port}"
 

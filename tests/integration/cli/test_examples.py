@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.conftest import problem
+from tests.support.needs import lacking
 from tocsin.callbacks.signing import sign
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -24,7 +25,7 @@ HOOK = "http://127.0.0.1:9/"
 
 def created_by(command, scripted):
     if shutil.which(command[0]) is None or (command[0] == "sh" and shutil.which("curl") is None):
-        pytest.skip(f"{command[0]} and curl are needed")
+        lacking("curl", f"{command[0]} and curl are needed")
     environment = {"PATH": os.environ["PATH"], "TOCSIN_URL": scripted.url, "TOCSIN_KEY": "tk_1_x"}
     return subprocess.run([*command, HOOK, "10s"], env=environment, capture_output=True, text=True, check=False)
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
+from tests.support.needs import lacking
 from tests.support.server import ServerProcess
 
 
@@ -25,7 +26,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True, check=False
     ).returncode  # fmt: skip
     if not mounted:
-        pytest.skip("needs the right to mount a tmpfs")
+        lacking("tmpfs", "it takes the right to mount one")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
-from tests.support.http import Receiver
+from tests.support.http import Client, Receiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant, parse_instant
 
@@ -162,6 +163,17 @@ async def test_timers_outlive_the_process_and_overdue_ones_ring_at_the_start(tmp
         assert await server.stop() == 0
 
 
+async def test_a_killed_process_leaves_the_list_of_nodes(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    await server.start()
+    await server.kill()
+    await server.start()
+    async with asyncio.timeout(20):
+        while len((await Client(server.address).get("/api/v1/cluster"))[1]["nodes"]) != 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert await server.stop() == 0
+
+
 async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: ServerProcess) -> None:
     second = ServerProcess(server.data_dir)
     try:
@@ -176,8 +188,6 @@ async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: Ser
 
 
 async def test_a_server_that_is_told_to_stop_lets_the_callback_end(server: ServerProcess) -> None:
-    import asyncio
-
     entered, release = asyncio.Event(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,0 +1,87 @@
+"""The repository keeps its own rules."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILES = [
+    Path(name)
+    for name in subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    if (ROOT / name).is_file()
+]
+TEXTS = [path for path in FILES if path.suffix not in {".png", ".ico", ".woff2"}]
+SOURCES = [path for path in FILES if path.suffix == ".py" and path.parts[0] == "src"]
+PAGES = [path for path in FILES if path.suffix == ".md"]
+
+
+def read(path: Path) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_nothing_is_left_to_do_in_comments() -> None:
+    marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    assert [str(path) for path in TEXTS if path != Path("tests/repo/test_tidy.py") and marks.search(read(path))] == []
+
+
+def test_no_file_names_a_registry_or_a_folder_of_a_machine() -> None:
+    words = ["python" + "hosted", "py" + "pi.org", "registry." + "npmjs", "/" + "home/", "/" + "root/", "/" + "work/"]
+    found = [(str(path), word) for path in TEXTS for word in words if word in read(path)]
+    assert found == []
+
+
+def test_lock_files_pin_with_hashes_and_without_addresses() -> None:
+    for path in (ROOT / "requirements").glob("*.txt"):
+        text = path.read_text()
+        pinned = re.findall(r"^([a-z0-9._-]+)==", text, re.MULTILINE)
+        assert pinned, path
+        assert text.count("--hash=sha256:") >= len(pinned)
+        assert "://" not in text
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    dead = [
+        (str(page), target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(page))
+        if "://" not in target and not (ROOT / page.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def test_files_stay_one_idea() -> None:
+    # The window has all of its transitions in one place on purpose.
+    most = {Path("src/tocsin/engine/window.py"): 750}
+    long = {str(path): len(read(path).splitlines()) for path in FILES if path.suffix == ".py"}
+    assert {path: lines for path, lines in long.items() if lines > most.get(Path(path), 600)} == {}
+
+
+def test_the_core_takes_time_and_chance_from_its_ports() -> None:
+    banned = re.compile(
+        r"^\s*(?:import time|from time |import secrets|from datetime import .*\bnow\b)|random\.random\(\)$"
+    )
+    for path in SOURCES:
+        if path.parts[2] in {"engine", "ports"} or path.parts[2:] == ("service.py",):
+            wrong = [
+                line
+                for line in read(path).splitlines()
+                if banned.search(line) and "context.random.random()" not in line
+            ]
+            assert wrong == [], path
+
+
+def test_nothing_in_the_product_sleeps_on_a_thread() -> None:
+    assert [
+        str(path) for path in SOURCES if "time.sleep(" in read(path) and path.parts[2] not in {"cli", "testing"}
+    ] == []
+
+
+def test_every_decision_record_says_what_was_decided() -> None:
+    for path in (ROOT / "docs" / "adr").glob("*.md"):
+        text = path.read_text()
+        assert re.match(r"# \d+\. ", text), path
+        assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path

@@ -1,0 +1,15 @@
+"""Skips that say what the machine lacks, and that `TOCSIN_TEST_REQUIRE=name,name` turns into failures."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def lacking(name: str, reason: str) -> None:
+    """Skips the test because the machine has no `name`; fails it if `name` is required."""
+    required = {word.strip() for word in os.environ.get("TOCSIN_TEST_REQUIRE", "").split(",")}
+    if name in required:
+        pytest.fail(f"TOCSIN_TEST_REQUIRE names {name}, which isn't to be had: {reason}")
+    pytest.skip(f"{name} is not to be had: {reason}")
