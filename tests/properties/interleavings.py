@@ -201,6 +201,8 @@ class Interleaving:
             return
         self.say("heard", uuid.hex()[:4], token, type(answer).__name__)
         states = self.ledger.states(uuid)
+        if isinstance(answer, Row) and answer.key[0] != self.ledger.due[token]:
+            self._broken("MOVED", f"{uuid.hex()[:4]} asked for {self.ledger.due[token]}, got {answer.key[0]}")
         if answer is None or isinstance(answer, Row):
             self.ledger.acknowledged(uuid, token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):
