@@ -122,7 +122,7 @@ def test_too_many_headers_are_refused(server: Served) -> None:
 
 
 def test_unknown_path_and_wrong_method(server: Served) -> None:
-    for path in ("/", "/api/v1/timers", "/api/v1/timers/create/", "/nothing%20here"):
+    for path in ("/none", "/api/v1/timers", "/api/v1/timers/create/", "/nothing%20here"):
         answer = server.client.get(path)
         assert (answer.status_code, answer.json()["error"]) == (404, "ROUTE_NOT_FOUND")
         assert answer.headers["content-type"] == "application/problem+json"
