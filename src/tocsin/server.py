@@ -15,12 +15,15 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import cast
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
 from tocsin.api.app import Api
+from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
@@ -188,7 +191,7 @@ class Server:
         )
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
             loop="none",
             lifespan="off",
             log_config=None,

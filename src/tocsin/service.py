@@ -136,6 +136,16 @@ class TimerService:
         answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
         return _view_of(answer, shard_id)
 
+    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+        """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
+        can be told at once is raised instead. `settle` must not raise."""
+        shard_id, uuid = self._place(timer.namespace, timer.id)
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+
+        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer), reply)
+
     async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
         """The same for many, in order; each fails alone."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
