@@ -19,8 +19,9 @@ from tocsin.model.errors import (
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 
-#: Results of callbacks that a commit may bring even when commits are slow: what every commit costs is shared by these.
-_FINISHED_LEAST = 100
+#: Results of callbacks that a commit may bring before it is known how long that takes, and even when it takes long: what
+#: every commit costs is shared by these.
+_FINISHED_FIRST, _FINISHED_LEAST = 400, 100
 
 if TYPE_CHECKING:
     from tocsin.engine.context import Context
@@ -43,7 +44,7 @@ class Lane:
         self._expected_until_us = 0
         self._all_here = asyncio.Event()
         # Results of callbacks that a batch may bring, learned from how long commits take; whether the last was full.
-        self._finished_max = context.limits.batch_rows_max
+        self._finished_max = min(_FINISHED_FIRST, context.limits.batch_rows_max)
         self._more_finished = False
         self._idle = asyncio.Event()
         self._idle.set()

@@ -24,8 +24,8 @@ class EngineLimits:
     callbacks_in_flight_max: int = 1_000
     #: Callbacks in flight to one destination (scheme, host, port).
     destination_in_flight_max: int = 256
-    #: Due timers of a shard that are looked at before the event loop gets its turn.
-    dispatch_rows_per_turn: int = 200
+    #: Due timers that are looked at before the event loop gets its turn.
+    dispatch_rows_per_turn: int = 100
     #: What a destination that does not answer is cut down to, step by step; answers raise it again.
     destination_in_flight_min: int = 4
     #: Due timers that wait for one destination before further ones are parked in the store.
