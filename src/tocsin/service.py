@@ -11,6 +11,7 @@ import binascii
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -43,11 +44,11 @@ T = TypeVar("T")
 LIST_READS_MAX = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TimerView:
+class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None."""
 
     timer: Timer
+    uuid: bytes
     shard_id: int
     next_attempt_at: int | None
 
@@ -163,7 +164,7 @@ class TimerService:
             try:
                 shard_id, uuid = self._place(timer.namespace, timer.id)
                 op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
-                self._submit(shard_id, op, _indexed(settle, index, shard_id))
+                self._submit(shard_id, op, partial(settle, index, shard_id))
             except TocsinError as error:
                 settle(index, -1, error)
         if timers:
@@ -407,15 +408,10 @@ class TimerService:
 _UNANSWERED = ShardUnavailable("not answered")
 
 
-def _indexed(
-    settle: Callable[[int, int, Row | TocsinError | None], None], index: int, shard_id: int
-) -> Callable[[Row | TocsinError | None], None]:
-    return lambda answer: settle(index, shard_id, answer)
-
-
 def _view_of(row: Row | None, shard_id: int) -> TimerView:
     assert row is not None
-    return TimerView(row.timer, shard_id, row.key[0])
+    at, uuid = row.key
+    return TimerView(row.timer, uuid, shard_id, at)
 
 
 def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
@@ -424,7 +420,7 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
     except RecordUndecodable as error:
         timer = Timer(row.namespace, row.timer_id, row.execute_at, "", row.execute_at, row.execute_at, tags=row.tags)
         timer.last_error = f"its stored record can't be read: {error}"
-    return TimerView(timer, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
+    return TimerView(timer, row.uuid, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
 
 
 _CURSOR = struct.Struct(">q16s32s")

@@ -54,7 +54,7 @@ class FakeTimerService(TimerService):
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)
         shard = shard_of(namespace_hash(timer.namespace), uuid, 4, TOTAL_SHARDS)
-        return TimerView(timer, shard, timer.execute_at if timer.status is Status.PENDING else None)
+        return TimerView(timer, uuid, shard, timer.execute_at if timer.status is Status.PENDING else None)
 
     def _check(self, namespace: str) -> None:
         if self.fault is not None:
