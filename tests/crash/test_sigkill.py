@@ -78,7 +78,6 @@ class Load:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(280)
 async def test_twenty_kills_under_load_lose_nothing(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
