@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from conftest import Keys, Served, make_api, serving
 from fake_timers import FakeTimerService
+
+from conftest import Keys, Served, make_api, serving
 
 LIMIT = 256 * 1024
 
