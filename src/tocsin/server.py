@@ -15,12 +15,15 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import cast
 from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
 
 from tocsin.api.app import Api
+from tocsin.api.guard import GuardedProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
@@ -188,7 +191,7 @@ class Server:
         )
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, app)),
             loop="none",
             lifespan="off",
             log_config=None,
@@ -268,7 +271,10 @@ class Server:
 
 def _bind(host: str, port: int) -> socket.socket:
     """A listening socket; OSError's text names the address."""
-    family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise ConfigError(f"host: {host!r} is neither an address nor a name that can be resolved ({error})") from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
