@@ -23,7 +23,7 @@ import structlog
 import uvicorn
 
 from tocsin.api.app import Api
-from tocsin.api.guard import GuardedProtocol
+from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
@@ -191,7 +191,7 @@ class Server:
         )
         config = uvicorn.Config(
             app,
-            http=cast("type[asyncio.Protocol]", partial(GuardedProtocol, app)),
+            http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
             loop="none",
             lifespan="off",
             log_config=None,

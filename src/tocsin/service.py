@@ -11,6 +11,7 @@ import binascii
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -43,11 +44,11 @@ T = TypeVar("T")
 LIST_READS_MAX = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TimerView:
+class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None."""
 
     timer: Timer
+    uuid: bytes
     shard_id: int
     next_attempt_at: int | None
 
@@ -136,6 +137,16 @@ class TimerService:
         answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
         return _view_of(answer, shard_id)
 
+    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+        """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
+        can be told at once is raised instead. `settle` must not raise."""
+        shard_id, uuid = self._place(timer.namespace, timer.id)
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+
+        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer), reply)
+
     async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
         """The same for many, in order; each fails alone."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
@@ -153,7 +164,7 @@ class TimerService:
             try:
                 shard_id, uuid = self._place(timer.namespace, timer.id)
                 op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
-                self._submit(shard_id, op, _indexed(settle, index, shard_id))
+                self._submit(shard_id, op, partial(settle, index, shard_id))
             except TocsinError as error:
                 settle(index, -1, error)
         if timers:
@@ -397,15 +408,10 @@ class TimerService:
 _UNANSWERED = ShardUnavailable("not answered")
 
 
-def _indexed(
-    settle: Callable[[int, int, Row | TocsinError | None], None], index: int, shard_id: int
-) -> Callable[[Row | TocsinError | None], None]:
-    return lambda answer: settle(index, shard_id, answer)
-
-
 def _view_of(row: Row | None, shard_id: int) -> TimerView:
     assert row is not None
-    return TimerView(row.timer, shard_id, row.key[0])
+    at, uuid = row.key
+    return TimerView(row.timer, uuid, shard_id, at)
 
 
 def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
@@ -414,7 +420,7 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
     except RecordUndecodable as error:
         timer = Timer(row.namespace, row.timer_id, row.execute_at, "", row.execute_at, row.execute_at, tags=row.tags)
         timer.last_error = f"its stored record can't be read: {error}"
-    return TimerView(timer, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
+    return TimerView(timer, row.uuid, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
 
 
 _CURSOR = struct.Struct(">q16s32s")

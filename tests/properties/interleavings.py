@@ -223,13 +223,13 @@ class Interleaving:
             return
         window, rng = owner.window, self._rng
         rows_max = owner.cut or rng.choice((1, 2, 100))
-        with_finished = owner.cut is None
+        finished_max = rows_max if owner.cut is None else 0
         uuids = window.to_fetch(rows_max)
         found = at_once(self.store.fetch(0, uuids))
         batch = window.assemble(
             now_us=self.now + self.skew[owner.node], boot_us=self.now, rows_max=rows_max,
             bytes_max=rng.choice((300, 100_000)), exact_after_us=0 if all_of_it else rng.choice((0, 4, 1_000)),
-            history_rule=_keep_all, fetched=found, fetched_uuids=uuids, with_finished=with_finished,
+            history_rule=_keep_all, fetched=found, fetched_uuids=uuids, finished_max=finished_max,
         )  # fmt: skip
         if owner.cut is not None and not batch.ops:
             owner.cut = None

@@ -48,7 +48,7 @@ class Bench:
         self.window.accept(op)
         return op
 
-    def assemble(self, *, rows_max: int = 100, with_finished: bool = True, exact_after: int = 1_000) -> Batch:
+    def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
         uuids = self.window.to_fetch(rows_max)
         return self.window.assemble(
             now_us=0,
@@ -59,7 +59,7 @@ class Bench:
             history_rule=lambda _: (HistoryMode.ALL, 1_000),
             fetched=at_once(self.store.fetch(0, uuids)),
             fetched_uuids=uuids,
-            with_finished=with_finished,
+            finished_max=finished_max,
         )
 
     def apply(self, batch: Batch) -> None:
@@ -92,7 +92,7 @@ def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() ->
     bench.ring()
     bench.finish()
     bench.create(20)
-    bench.commit(bench.assemble(rows_max=1, with_finished=False))
+    bench.commit(bench.assemble(rows_max=1, finished_max=0))
     assert not bench.window.finished
     bench.commit(bench.assemble(exact_after=0))
     assert UUID in bench.stored()

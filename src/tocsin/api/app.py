@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.api.access import KeyRing, authenticate, require_role, require_service
-from tocsin.api.call import ApiLimits, Call, Handler, Page
+from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
 from tocsin.api.convert import Intake
 from tocsin.api.errors import (
     PROBLEM_MEDIA_TYPE,
@@ -43,6 +43,9 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+#: What a request on the short way is answered with: status, headers, body.
+Answer = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +64,18 @@ class _Route:
     body_bytes_max: int
     is_open: bool
     is_head: bool
+
+
+@dataclass(slots=True)
+class DirectRoute:
+    """An operation with a short way: `begin` takes the call, and its result is encoded when it comes."""
+
+    method: bytes
+    path: str
+    body_bytes_max: int
+    route: _Route
+    begin: Begin
+    encode: Encode
 
 
 class Api:
@@ -95,23 +110,22 @@ class Api:
         self._ids = itertools.count(1)
         intake = Intake(rules)
         openapi = describe(rules.limits, limits, metrics_open=metrics_open, keys_required=keys.required)
+        timers = TimerHandlers(service, intake, limits)
         handlers = {
-            **TimerHandlers(service, intake, limits).by_name(),
+            **timers.by_name(),
             **NamespaceHandlers(service, intake).by_name(),
             **OperatorHandlers(service, metrics, openapi).by_name(),
         }
         self._routes, self._allowed = _routes(handlers, limits, metrics_open)
+        #: Operations with a short way, by path.
+        self.direct = _direct(timers.direct(), self._routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._not_http(scope, receive, send)
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        sent_id = headers.get(b"x-correlation-id")
-        if sent_id is not None and _CORRELATION_ID.match(sent_id):
-            correlation_id = sent_id.decode()
-        else:
-            correlation_id = f"{self._id_prefix}-{next(self._ids):x}"
+        correlation_id = self._correlation_id(headers)
         route = self._routes.get((scope["method"], scope["path"]))
         if route is None:
             await self._elsewhere(scope, receive, send, correlation_id)
@@ -129,20 +143,57 @@ class Api:
         self, route: _Route, scope: Scope, headers: dict[bytes, bytes], receive: Receive, correlation_id: str
     ) -> bytes | Page:
         """The request's way through the gate to its handler."""
-        limits = self._limits
-        if len(scope["headers"]) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
-            raise HeadersTooLarge(
-                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
-            )
-        key = None
-        if not route.is_open:
-            key = authenticate(headers.get(b"authorization"), self._keys)
-            if key is not None:
-                _check_reach(route.operation, key)
+        key = self._gate(route, scope["headers"], headers)
         body = b""
         if route.has_body:
             body = await self._body(route, headers, receive)
         return await route.handler(Call(body, headers, key, self._clock.now_us(), correlation_id))
+
+    def begin(self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer) -> None:
+        """Serves a whole request without a task; `answer` is called once, now or when the result has come."""
+        headers = dict(sent)
+        correlation_id = self._correlation_id(headers)
+        route = direct.route
+
+        def done(result: object) -> None:
+            # Called from within the engine, where an error must not get to.
+            try:
+                if isinstance(result, Exception):
+                    raise result
+                body = direct.encode(result)
+            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer
+                method = direct.method.decode()
+                answer(*self._problem(error, method, direct.path, direct.path, correlation_id))
+                return
+            answer(route.status, _answer_headers(route, body, correlation_id), body)
+
+        try:
+            key = self._gate(route, sent, headers)
+            check_content_type(headers)
+            check_utf8(body)
+            direct.begin(Call(body, headers, key, self._clock.now_us(), correlation_id), done)
+        except Exception as error:  # noqa: BLE001 -- as above
+            done(error)
+
+    def _correlation_id(self, headers: dict[bytes, bytes]) -> str:
+        sent_id = headers.get(b"x-correlation-id")
+        if sent_id is not None and _CORRELATION_ID.match(sent_id):
+            return sent_id.decode()
+        return f"{self._id_prefix}-{next(self._ids):x}"
+
+    def _gate(self, route: _Route, sent: Headers, headers: dict[bytes, bytes]) -> ApiKey | None:
+        """The caller's key, if the request may come in."""
+        limits = self._limits
+        if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
+            raise HeadersTooLarge(
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
+            )
+        if route.is_open:
+            return None
+        key = authenticate(headers.get(b"authorization"), self._keys)
+        if key is not None:
+            _check_reach(route.operation, key)
+        return key
 
     async def _body(self, route: _Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional
@@ -168,31 +219,35 @@ class Api:
             await self._send_problem(error, scope, send, correlation_id)
 
     async def _send_problem(self, error: BaseException, scope: Scope, send: Send, correlation_id: str) -> None:
+        method, path = scope["method"], scope["path"]
+        raw_path = scope.get("raw_path") or path.encode()
+        instance = raw_path.decode("ascii", "replace")
+        status, headers, body = self._problem(error, method, path, instance, correlation_id)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+
+    def _problem(
+        self, error: BaseException, method: str, path: str, instance: str, correlation_id: str
+    ) -> tuple[int, Headers, bytes]:
+        """Status, headers and body of an error's answer; logs what is not the client's to know."""
         kind = kind_of(error)
         if kind.hidden:
             _log.error(
                 "request failed: %s %s (correlation id %s)",
-                scope["method"],
-                scope["path"],
+                method,
+                path,
                 correlation_id,
                 exc_info=error,
                 extra={"correlation_id": correlation_id},
             )
-        raw_path = scope.get("raw_path") or scope["path"].encode()
-        body = problem(
-            error,
-            instance=raw_path.decode("ascii", "replace"),
-            correlation_id=correlation_id,
-            now_us=self._clock.now_us(),
-        )
+        body = problem(error, instance=instance, correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
             (b"content-type", PROBLEM_MEDIA_TYPE),
             (b"content-length", b"%d" % len(body)),
             (b"x-correlation-id", correlation_id.encode()),
             *problem_headers(error),
         ]
-        await send({"type": "http.response.start", "status": kind.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        return kind.status, headers, body
 
     @property
     def limits(self) -> ApiLimits:
@@ -235,17 +290,21 @@ class Api:
 
 
 async def _send_answer(route: _Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
-    headers: list[tuple[bytes, bytes]]
     if isinstance(body, Page):
-        headers = [(b"content-type", body.content_type.encode()), *body.headers]
+        headers = _answer_headers(route, body.body, correlation_id)
+        headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
         body = body.body
     else:
-        headers = [(b"content-type", route.content_type)] if route.content_type else []
-    if route.content_type:
-        headers.append((b"content-length", b"%d" % len(body)))
-    headers.append((b"x-correlation-id", correlation_id.encode()))
+        headers = _answer_headers(route, body, correlation_id)
     await send({"type": "http.response.start", "status": route.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if route.is_head else body})
+
+
+def _answer_headers(route: _Route, body: bytes, correlation_id: str) -> Headers:
+    sent_id = (b"x-correlation-id", correlation_id.encode())
+    if not route.content_type:
+        return [sent_id]
+    return [(b"content-type", route.content_type), (b"content-length", b"%d" % len(body)), sent_id]
 
 
 def _check_reach(operation: Operation, key: ApiKey) -> None:
@@ -280,3 +339,12 @@ def _routes(
                     is_head=method == "HEAD",
                 )
     return routes, allowed
+
+
+def _direct(begun: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], _Route]) -> dict[bytes, DirectRoute]:
+    """By path, as it stands in a request."""
+    return {
+        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *begun[route.operation.name])
+        for (method, path), route in routes.items()
+        if route.operation.name in begun
+    }

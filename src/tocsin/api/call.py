@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tocsin.api.access import require_namespace
 from tocsin.model.access import ApiKey, Role
@@ -61,3 +62,7 @@ class Page:
 
 #: Answers with the encoded body.
 Handler = Callable[[Call], Awaitable[bytes | Page]]
+#: Takes a call without waiting for its result, which goes to the function given, as a value or an exception.
+Begin = Callable[[Call, Callable[[object], None]], None]
+#: The body of such a result.
+Encode = Callable[[Any], bytes]

@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType
 from tocsin.api import wire
 from tocsin.api.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
-from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
@@ -255,7 +254,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
     execute_at = format_instant(timer.execute_at)
     created_at = format_instant(timer.created_at)
     next_at = view.next_attempt_at
-    uuid = timer_uuid(timer.namespace, timer.id).hex()
+    uuid = view.uuid.hex()
     return wire.Timer(
         timer.namespace,
         timer.id,

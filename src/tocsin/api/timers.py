@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET
 
 from tocsin.api import wire
-from tocsin.api.call import ApiLimits, Call, Handler
+from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler
 from tocsin.api.convert import Intake, moved, timer_answer, traceparent_of
 from tocsin.api.errors import MalformedBody, item_error
 from tocsin.api.reading import JsonReader
@@ -45,24 +45,37 @@ class TimerHandlers:
             "batchCreateTimers": self.create_batch,
         }
 
+    def direct(self) -> dict[str, tuple[Begin, Encode]]:
+        """Operations that need no task, by name."""
+        return {"createTimer": (self.begin_create, self._encode_view)}
+
     async def create(self, call: Call) -> bytes:
         """One timer."""
+        return self._encode_view(await self._service.create(self._timer(call)))
+
+    def begin_create(self, call: Call, done: Callable[[object], None]) -> None:
+        """The same without waiting: `done` gets the view or the error. Raises what can be told at once."""
+        self._service.begin_create(self._timer(call), done)
+
+    def _timer(self, call: Call) -> Timer:
         sent = self._create.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
-        timer = self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
-        return self._encode(timer_answer(await self._service.create(timer)))
+        return self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+
+    def _encode_view(self, view: TimerView) -> bytes:
+        return self._encode(timer_answer(view))
 
     async def get(self, call: Call) -> bytes:
         """One timer, pending or finished."""
         namespace, timer_id = self._named(call, Role.READ)
-        return self._encode(timer_answer(await self._service.get(namespace, timer_id)))
+        return self._encode_view(await self._service.get(namespace, timer_id))
 
     async def update(self, call: Call) -> bytes:
         """Changes a pending timer."""
         sent = self._update.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
         changes = self._intake.changes(sent, call.now_us)
-        return self._encode(timer_answer(await self._service.update(sent.namespace, sent.timer_id, changes)))
+        return self._encode_view(await self._service.update(sent.namespace, sent.timer_id, changes))
 
     async def delete(self, call: Call) -> bytes:
         """Cancels a pending timer."""

@@ -56,7 +56,14 @@ ENV_PREFIX = "TOCSIN_"
 SECTIONS = ("egress", "callbacks", "api", "sqlite")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
-    {"commit_interval", "claim_backoff", "callbacks_answers_remembered_max", "sqlite_mmap_bytes", "execute_past_max"}
+    {
+        "commit_interval",
+        "commit_gather_max",
+        "claim_backoff",
+        "callbacks_answers_remembered_max",
+        "sqlite_mmap_bytes",
+        "execute_past_max",
+    }
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,10 @@ from tocsin.model.errors import (
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 
+#: Results of callbacks that a commit may bring before it is known how long that takes, and even when it takes long: what
+#: every commit costs is shared by these.
+_FINISHED_FIRST, _FINISHED_LEAST = 400, 100
+
 if TYPE_CHECKING:
     from tocsin.engine.context import Context
     from tocsin.engine.shard import Shard
@@ -32,6 +37,15 @@ class Lane:
         self._dirty: dict[Shard, None] = {}
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        # Clients' writes that came since the last batch was assembled, and how many of them are worth waiting for, until
+        # when (boot time).
+        self._arrived = 0
+        self._expected = 0
+        self._expected_until_us = 0
+        self._all_here = asyncio.Event()
+        # Results of callbacks that a batch may bring, learned from how long commits take; whether the last was full.
+        self._finished_max = min(_FINISHED_FIRST, context.limits.batch_rows_max)
+        self._more_finished = False
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -40,7 +54,10 @@ class Lane:
         self._dirty[shard] = None
         self._idle.clear()
         if urgent:
+            self._arrived += 1
             self._wake.set()
+            if self._arrived == self._expected:
+                self._all_here.set()
         elif self._timer is None and not self._wake.is_set():
             self._timer = asyncio.get_running_loop().call_later(
                 self._context.limits.commit_interval_us / 1e6, self._wake.set
@@ -54,25 +71,48 @@ class Lane:
         """Writes for ever; to be cancelled at the end."""
         while True:
             await self._wake.wait()
+            await self._gather()
             self._wake.clear()
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
             shards = list(self._dirty)
             self._dirty.clear()
+            together, self._arrived = self._arrived, 0
+            began = self._context.clock.boottime_us()
             if not await self._commit(shards):
                 await asyncio.sleep(self._context.limits.store_retry_interval_us / 1e6)
+            self._expect(together + self._arrived, began)
             for shard in shards:
                 if shard.window is not None and shard.window.has_work():
-                    self.poke(shard, urgent=bool(shard.window.pending))
+                    self._dirty[shard] = None
+                    if shard.window.pending or self._more_finished:
+                        self._wake.set()
+                    else:
+                        self.poke(shard, urgent=False)
             if not self._dirty:
                 self._idle.set()
+
+    def _expect(self, clients: int, began_us: int) -> None:
+        """The clients that were answered may come again at once, to share the next batch with those who came meanwhile."""
+        now = self._context.clock.boottime_us()
+        self._expected = clients
+        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_gather_max_us)
+
+    async def _gather(self) -> None:
+        """Waits for the clients that are expected, where any has come; returns when they are here, or at the latest."""
+        left_us = self._expected_until_us - self._context.clock.boottime_us()
+        if 0 < self._arrived < self._expected and left_us > 0:
+            self._all_here.clear()
+            latest = asyncio.get_running_loop().call_later(left_us / 1e6, self._all_here.set)
+            await self._all_here.wait()
+            latest.cancel()
 
     async def _commit(self, shards: Sequence[Shard]) -> bool:
         """One transaction for these shards; False when the store refuses everything for now."""
         limits = self._context.limits
         try:
-            batches = await self._assembled(shards, limits.batch_rows_max)
+            batches = await self._assembled(shards, limits.batch_rows_max, self._finished_max)
         except StoreCorrupted:
             raise
         except StoreError as error:
@@ -100,18 +140,24 @@ class Lane:
                 shard.outcome_unknown(batch)
         return True
 
-    async def _assembled(
-        self, shards: Sequence[Shard], rows_max: int, *, with_finished: bool = True
-    ) -> list[tuple[Shard, Batch]]:
+    async def _assembled(self, shards: Sequence[Shard], rows_max: int, finished_max: int) -> list[tuple[Shard, Batch]]:
+        """Clients' writes first, then finished timers, those of the shards that have waited longest before others."""
         for shard in shards:
             await shard.fetch(rows_max)
-        batches = []
         left = rows_max
+        if finished_max:
+            shards = sorted(shards, key=_oldest_result_us)
+            waiting = sum(len(shard.window.pending) for shard in shards if shard.window is not None)
+            finished_max = min(finished_max, max(rows_max - waiting, 1))
+        finished_left = finished_max
+        batches = []
         for shard in shards:
-            batch = shard.assemble(left, with_finished=with_finished) if left > 0 else None
+            batch = shard.assemble(left, finished_left) if left > 0 else None
             if batch is not None:
                 left -= len(batch.ops) + len(batch.finished)
+                finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
+        self._more_finished = finished_max > 0 and finished_left == 0
         return batches
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
@@ -120,6 +166,7 @@ class Lane:
         began = context.clock.boottime_us()
         results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
         duration = context.clock.boottime_us() - began
+        self._learn(sum(len(batch.finished) for _, batch in batches), duration)
         upserts = deletes = history = 0
         for (shard, batch), result in zip(batches, results, strict=True):
             if result is Applied.OWNERSHIP_LOST:
@@ -131,6 +178,15 @@ class Lane:
             history += len(batch.store.history)
             self._tell(shard, batch)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
+
+    def _learn(self, finished: int, duration_us: int) -> None:
+        """How many finished timers a batch may bring, so that its commit takes about as long as it should."""
+        limits = self._context.limits
+        if duration_us > limits.commit_target_us:
+            if finished > _FINISHED_LEAST:
+                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_LEAST)
+        elif finished >= self._finished_max:
+            self._finished_max = min(self._finished_max * 5 // 4, limits.batch_rows_max)
 
     def _tell(self, shard: Shard, batch: Batch) -> None:
         created: dict[str, int] = {}
@@ -168,7 +224,7 @@ class Lane:
         if count == 0 or shard.window is None:
             return True
         try:
-            batches = await self._assembled([shard], count, with_finished=False)
+            batches = await self._assembled([shard], count, 0)
         except StoreCorrupted:
             raise
         except StoreError as unread:
@@ -227,3 +283,9 @@ class Lane:
             for shard, batch in batches:
                 shard.outcome_unknown(batch)
         return None
+
+
+def _oldest_result_us(shard: Shard) -> float:
+    """Since when (boot time) the shard's oldest finished timer has been waiting for its batch."""
+    finished = shard.window.finished if shard.window is not None else None
+    return next(iter(finished.values())).since_us if finished else math.inf

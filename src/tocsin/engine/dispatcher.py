@@ -41,7 +41,9 @@ class Dispatcher:
         self._waiting_rows = 0
         self._waiting_bytes = 0
         self._starved: dict[Shard, None] = {}
-        self._continuing: set[Shard] = set()
+        # Shards that wait for a turn, and whether the next turn is arranged for.
+        self._continuing: dict[Shard, None] = {}
+        self._turn_comes = False
         self._hungry: dict[Destination, None] = {}
         self._wakes: list[tuple[int, int]] = []
         self._wake_of: dict[int, int] = {}
@@ -128,6 +130,12 @@ class Dispatcher:
 
     def pump(self, shard: Shard) -> None:
         """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
+        if self._continuing:
+            self._continue(shard)
+        else:
+            self._pump(shard)
+
+    def _pump(self, shard: Shard) -> None:
         window = shard.window
         if window is None or shard.draining:
             return
@@ -150,14 +158,21 @@ class Dispatcher:
             self._alarm(shard.shard_id, key[0], now)
 
     def _continue(self, shard: Shard) -> None:
-        """More may be due: requests and answers get their turn first."""
-        if shard not in self._continuing:
-            self._continuing.add(shard)
-            asyncio.get_running_loop().call_soon(self._go_on, shard)
+        """More may be due: requests and answers get their turn first, and the other shards that wait for theirs."""
+        self._continuing[shard] = None
+        self._arrange_turn()
 
-    def _go_on(self, shard: Shard) -> None:
-        self._continuing.discard(shard)
-        self.pump(shard)
+    def _arrange_turn(self) -> None:
+        if self._continuing and not self._turn_comes:
+            self._turn_comes = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._turn_comes = False
+        shard = next(iter(self._continuing))
+        del self._continuing[shard]
+        self._pump(shard)
+        self._arrange_turn()
 
     def _go(self, shard: Shard, row: Row, now: int) -> None:
         """Rings a due row, or sets it aside for its destination, or has it parked (rule 14)."""

@@ -24,14 +24,20 @@ class EngineLimits:
     callbacks_in_flight_max: int = 1_000
     #: Callbacks in flight to one destination (scheme, host, port).
     destination_in_flight_max: int = 256
-    #: Due timers of a shard that are looked at before the event loop gets its turn.
-    dispatch_rows_per_turn: int = 200
+    #: Due timers that are looked at before the event loop gets its turn.
+    dispatch_rows_per_turn: int = 100
     #: What a destination that does not answer is cut down to, step by step; answers raise it again.
     destination_in_flight_min: int = 4
     #: Due timers that wait for one destination before further ones are parked in the store.
     destination_waiting_max: int = 50_000
     #: How long completions may wait for a client's write to share a batch with.
     commit_interval_us: int = 50 * MS
+    #: What a commit should take: results of callbacks that would make it longer wait for the next one, so that clients'
+    #: writes never wait long.
+    commit_target_us: int = 15 * MS
+    #: How long a commit may wait, and never longer than half of what the last one took, for the clients that one answered
+    #: to come again: otherwise they would take turns with those who came meanwhile, in commits of half the size.
+    commit_gather_max_us: int = 2 * MS
     #: How long a finished timer waits for the range delete before it is deleted by uuid.
     exact_delete_after_us: int = 250 * MS
     #: Rows (upserts, deletes, history) in one commit; more wait for the next.

@@ -106,7 +106,7 @@ class Shard:
             found = await self._context.bounded(self._context.store.fetch(self.shard_id, uuids))
         self._fetched = (uuids, found) if self.window is window else ([], {})
 
-    def assemble(self, rows_max: int, *, with_finished: bool = True) -> Batch | None:
+    def assemble(self, rows_max: int, finished_max: int) -> Batch | None:
         """The next batch, or None if there is nothing to write."""
         window = self.window
         if window is None:
@@ -123,7 +123,7 @@ class Shard:
             history_rule=self._context.history_rule,
             fetched=found,
             fetched_uuids=uuids,
-            with_finished=with_finished,
+            finished_max=finished_max,
         )
         return batch if batch.ops or batch.finished else None
 

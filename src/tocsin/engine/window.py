@@ -267,12 +267,13 @@ class Window:
         history_rule: HistoryRule,
         fetched: dict[bytes, Found] | None = None,
         fetched_uuids: Sequence[bytes] = (),
-        with_finished: bool = True,
+        finished_max: int,
     ) -> Batch:
-        """The next batch: pending operations in order up to the limits, one final state per uuid (rule 4), with the
-        finished timers that can go. It may be empty; its fence still proves the answers that say "will not fire" (16).
+        """The next batch: pending operations in order up to the limits, one final state per uuid (rule 4), with at most
+        `finished_max` of the finished timers that can go, besides those that have to go with an operation. It may be
+        empty; its fence still proves the answers that say "will not fire" (16).
 
-        `fetched` is what the store said of `fetched_uuids`. With `with_finished` False only operations are taken.
+        `fetched` is what the store said of `fetched_uuids`.
         """
         batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
         unknown = fetched or {}
@@ -293,8 +294,8 @@ class Window:
             if row is None:
                 batch.store.deletes.append(uuid)
         batch.store.upserts = sorted(batch.upserts.values(), key=_order_of_stored)
-        if with_finished and self.finished:
-            self._take_finished(batch, rows_max, now_us, boot_us, exact_after_us, history_rule)
+        if finished_max and self.finished:
+            self._take_finished(batch, finished_max, now_us, boot_us, exact_after_us, history_rule)
         elif self.finished:
             for uuid in (*batch.final, *sorted(batch.relied_on)):
                 if uuid in self.finished:
@@ -410,11 +411,11 @@ class Window:
         batch.bytes += len(kept.record)
 
     def _take_finished(
-        self, batch: Batch, rows_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
+        self, batch: Batch, finished_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
     ) -> None:
         """Rule 11: the mark, the range delete up to it, and the exact deletes of what waits above it too long."""
         candidates = sorted(self.finished.values(), key=_order_of_finished)
-        chosen = candidates[: max(rows_max - len(batch.ops), 1)]
+        chosen = candidates[:finished_max]
         mark = None
         if self.range_delete:
             limit = self._first_unfinished(batch)

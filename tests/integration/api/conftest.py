@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ import uvloop
 from fake_timers import FakeTimerService, SystemClock
 
 from tocsin.api.app import Api
+from tocsin.api.protocol import ApiProtocol
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 
@@ -69,11 +71,12 @@ def make_api(service: FakeTimerService, keys: Keys, **options: Any) -> Api:
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
+def serving(app: Api) -> Iterator[str]:
     """Runs the application in a thread of its own; yields the URL. The socket listens before the server runs, so that
     nobody has to wait for it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="warning")
+    protocol: Any = partial(ApiProtocol, app)
+    config = uvicorn.Config(app, loop="uvloop", http=protocol, access_log=False, log_level="warning")
     server = uvicorn.Server(config)
 
     def run() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -34,7 +36,8 @@ class SystemClock:
 
 
 class FakeTimerService(TimerService):
-    """`fault` is raised by every call while it is set; `reasons` are why it is not ready."""
+    """`fault` is raised by every call while it is set; `reasons` are why it is not ready. While `holding`, single creates
+    wait for `release`; `held` is set when one does."""
 
     def __init__(self) -> None:
         self.clear()
@@ -43,12 +46,15 @@ class FakeTimerService(TimerService):
         self.timers: dict[tuple[str, str], Timer] = {}
         self.fault: Exception | None = None
         self.reasons: list[str] = []
+        self.holding = False
+        self.held = threading.Event()
+        self._release: Callable[[], object] = lambda: None
         self._namespaces = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
 
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)
         shard = shard_of(namespace_hash(timer.namespace), uuid, 4, TOTAL_SHARDS)
-        return TimerView(timer, shard, timer.execute_at if timer.status is Status.PENDING else None)
+        return TimerView(timer, uuid, shard, timer.execute_at if timer.status is Status.PENDING else None)
 
     def _check(self, namespace: str) -> None:
         if self.fault is not None:
@@ -60,6 +66,21 @@ class FakeTimerService(TimerService):
         self._check(timer.namespace)
         self.timers[timer.namespace, timer.id] = timer
         return self._view(timer)
+
+    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+        self._check(timer.namespace)
+        self.timers[timer.namespace, timer.id] = timer
+        loop, view = asyncio.get_running_loop(), self._view(timer)
+        if self.holding:
+            self._release = lambda: loop.call_soon_threadsafe(settle, view)
+            self.held.set()
+        else:
+            # Like the engine, later rather than at once.
+            loop.call_soon(settle, view)
+
+    def release(self) -> None:
+        self.holding = False
+        self._release()
 
     async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
         outcomes: list[TimerView | TocsinError] = []

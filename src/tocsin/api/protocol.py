@@ -1,0 +1,152 @@
+"""HTTP/1.1 at the socket: uvicorn's protocol with a short way for the calls that come by the thousand.
+
+uvicorn makes an ASGI scope, a cycle, a task and two writes of every request, which costs more than creating a timer
+does. A request for an operation with a short way (`Api.direct`) that arrives whole, with a body of known size and
+nothing unusual about it, goes straight to the API and is answered in one write, without a task. Everything else, and
+whatever turns out to be incomplete, is handed to uvicorn as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+
+from tocsin.api.app import Api, DirectRoute, Headers
+from tocsin.api.guard import GuardedProtocol
+
+
+class _Deaf:
+    """Stands where uvicorn wakes a task that reads the body: here nobody waits."""
+
+    def set(self) -> None:
+        """Nothing."""
+
+
+class _Exchange:
+    """One request on the short way, as uvicorn looks at the latest request of a connection: when it is lost or shut
+    down, and when the next request arrives before the answer."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+
+    message_event = _Deaf()
+
+    def __init__(self) -> None:
+        self.disconnected = False
+        self.keep_alive = True
+        self.response_complete = False
+
+
+class ApiProtocol(GuardedProtocol):
+    """One connection. `api` is the application that uvicorn serves, too."""
+
+    def __init__(
+        self, api: Api, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
+    ) -> None:
+        super().__init__(api, config, server_state, app_state, _loop)
+        self._api = api
+        self._length: bytes | None = None
+        self._route: DirectRoute | None = None
+        # The parts of the body of a request on the short way, until it is complete; None for any other request.
+        self._parts: list[bytes] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio.Protocol."""
+        super().data_received(data)
+        parts, self._parts = self._parts, None
+        if parts is not None and not self.transport.is_closing():
+            self._hand_over()
+            for part in parts:
+                super().on_body(part)
+
+    # -- called by the parser
+
+    def on_message_begin(self) -> None:
+        """A request begins; its ASGI scope is made only if it is handed over."""
+        self._head_begins()
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._length = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keeps the header, in lower case."""
+        name = name.lower()
+        if name == b"content-length":
+            self._length = value
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Chooses the way."""
+        self._head_ends()
+        route = self._api.direct.get(self.url)
+        if route is not None and self._suits(route):
+            self._route = route
+            self._parts = []
+        else:
+            self._hand_over()
+
+    def _suits(self, route: DirectRoute) -> bool:
+        """Whether the request may go the short way, if its body is complete in time. One at a time: the answers to
+        pipelined requests must keep their order, and uvicorn has the queue for them."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            return False
+        parser = self.parser
+        return (
+            self._length is not None
+            and int(self._length) <= route.body_bytes_max
+            and parser.get_method() == route.method
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and not parser.should_upgrade()
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+        )
+
+    def _hand_over(self) -> None:
+        """Lets uvicorn go on with the request, whose headers are complete."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Collects the body."""
+        if self._parts is None:
+            super().on_body(body)
+        else:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            super().on_message_complete()
+            return
+        assert self._route is not None
+        exchange = _Exchange()
+        self.cycle = exchange  # type: ignore[assignment]
+        self._api.begin(self._route, self.headers, b"".join(parts), partial(self._answer, exchange))
+
+    # -- called by the API
+
+    def _answer(self, exchange: _Exchange, status: int, headers: Headers, body: bytes) -> None:
+        exchange.response_complete = True
+        if self.transport.is_closing():
+            return
+        content = [STATUS_LINE[status]]
+        for name, value in headers:
+            content += (name, b": ", value, b"\r\n")
+        if not exchange.keep_alive:
+            content.append(b"connection: close\r\n")
+        content += (b"\r\n", body)
+        self.transport.write(b"".join(content))
+        if not exchange.keep_alive:
+            self.transport.close()
+        self.on_response_complete()

@@ -1,0 +1,153 @@
+"""What the short way of a create has to share with every other way of HTTP/1.1."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from fake_timers import FakeTimerService
+
+from conftest import Keys, Served, make_api, serving
+
+LIMIT = 256 * 1024
+
+
+def create(timer_id: str, extra: bytes = b"", version: bytes = b"1.1", target: bytes = b"") -> bytes:
+    body = json.dumps({"namespace": "default", "id": timer_id, "delay": "1h", "callbackUrl": "https://a.example/x"})
+    return (
+        b"POST /api/v1/timers/create%b HTTP/%b\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n%b\r\n%b" % (target, version, len(body), extra, body.encode())
+    )
+
+
+def answers(text: bytes) -> list[tuple[int, str]]:
+    """Status and timer id (or error) of each answer in a stream."""
+    found = []
+    while text:
+        head, _, rest = text.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines[1:])
+        size = int(headers["content-length"])
+        body = json.loads(rest[:size])
+        found.append((int(lines[0].split()[1]), body.get("id") or body.get("error") or body["status"]))
+        text = rest[size:]
+    return found
+
+
+@pytest.fixture
+def connection(server: Served) -> Iterator[socket.socket]:
+    with socket.create_connection(server.address, timeout=30) as connection:
+        yield connection
+
+
+def to_the_end(connection: socket.socket) -> bytes:
+    text = b""
+    while part := connection.recv(65_536):
+        text += part
+    return text
+
+
+CLOSE = b"connection: close\r\n"
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+def test_pipelined_answers_keep_their_order(connection: socket.socket) -> None:
+    connection.sendall(create("a") + HEALTH + create("b") + create("c") + HEALTH + create("d", CLOSE))
+    expected = [(200, "a"), (200, "ok"), (200, "b"), (200, "c"), (200, "ok"), (200, "d")]
+    assert answers(to_the_end(connection)) == expected
+
+
+def test_a_request_behind_one_that_waits_is_answered_after_it(server: Served, connection: socket.socket) -> None:
+    server.service.holding = True
+    connection.sendall(create("a"))
+    assert server.service.held.wait(30)
+    connection.sendall(HEALTH + create("b", CLOSE))
+    # The other connection's answer shows that the server has had its turn at what was sent before.
+    assert server.client.get("/healthz").status_code == 200
+    server.service.release()
+    assert answers(to_the_end(connection)) == [(200, "a"), (200, "ok"), (200, "b")]
+
+
+@pytest.mark.parametrize("cut", [1, 30, 100, 140, -1])
+def test_a_request_in_two_parts(server: Served, connection: socket.socket, cut: int) -> None:
+    text = create("a")
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(text[:cut])
+    # Makes it likely that the parts arrive apart.
+    assert server.client.get("/healthz").status_code == 200
+    connection.sendall(text[cut:] + create("b", CLOSE))
+    assert answers(to_the_end(connection)) == [(200, "a"), (200, "b")]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        create("a", CLOSE),
+        create("a", version=b"1.0"),
+        create("a", CLOSE, target=b"?x=1"),
+        create("a", CLOSE + b"expect: something\r\n"),
+    ],
+)
+def test_unusual_requests_are_answered_alike(connection: socket.socket, request_bytes: bytes) -> None:
+    connection.sendall(request_bytes)
+    assert answers(to_the_end(connection)) == [(200, "a")]
+
+
+def test_a_refused_request_leaves_the_connection_usable(connection: socket.socket) -> None:
+    bad = create("a").replace(b'"delay"', b'"delax"')
+    foreign = create("b").replace(b"application/json", b"text/plain;     ")
+    assert len(bad) == len(foreign) == len(create("a"))
+    connection.sendall(bad)
+    first = connection.recv(65_536)
+    connection.sendall(foreign)
+    second = connection.recv(65_536)
+    connection.sendall(create("c", CLOSE))
+    assert answers(first) == [(400, "INVALID_INPUT")]
+    assert answers(second) == [(415, "UNSUPPORTED_MEDIA_TYPE")]
+    assert answers(to_the_end(connection)) == [(200, "c")]
+
+
+def test_nonsense_after_a_request_that_waits(server: Served, connection: socket.socket) -> None:
+    server.service.holding = True
+    connection.sendall(create("a"))
+    assert server.service.held.wait(30)
+    connection.sendall(b"\x00\x01 nonsense\r\n\r\n")
+    assert to_the_end(connection).startswith(b"HTTP/1.1 400")
+    server.service.release()
+    assert server.client.get("/healthz").status_code == 200
+
+
+def test_a_client_that_leaves_before_the_answer(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+    server.service.holding = True
+    with socket.create_connection(server.address, timeout=30) as connection:
+        connection.sendall(create("a"))
+        assert server.service.held.wait(30)
+    assert server.client.get("/healthz").status_code == 200
+    server.service.release()
+    assert server.client.get("/healthz").status_code == 200
+    assert caplog.records == []
+
+
+def test_a_stopping_server_answers_what_waits_and_closes() -> None:
+    service = FakeTimerService()
+    service.holding = True
+    serve = ExitStack()
+    host, port = serve.enter_context(serving(make_api(service, Keys()))).removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(create("a"))
+        assert service.held.wait(30)
+        ending = threading.Thread(target=serve.close)
+        ending.start()
+        with pytest.raises(ConnectionError):
+            # Once it takes no connections, it has told those it has that it ends.
+            while True:
+                socket.create_connection((host, int(port)), timeout=30).close()
+        service.release()
+        answer = to_the_end(connection)
+    ending.join()
+    assert answers(answer) == [(200, "a")]
+    assert CLOSE in answer
