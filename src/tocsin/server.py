@@ -271,7 +271,10 @@ class Server:
 
 def _bind(host: str, port: int) -> socket.socket:
     """A listening socket; OSError's text names the address."""
-    family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, UnicodeError) as error:
+        raise ConfigError(f"host: {host!r} is neither an address nor a name that can be resolved ({error})") from error
     listener = socket.socket(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

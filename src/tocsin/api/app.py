@@ -34,6 +34,7 @@ from tocsin.api.operators import OperatorHandlers
 from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.api.timers import TimerHandlers
 from tocsin.model.access import ApiKey
+from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
@@ -247,6 +248,23 @@ class Api:
             *problem_headers(error),
         ]
         return kind.status, headers, body
+
+    @property
+    def limits(self) -> ApiLimits:
+        """The limits in force."""
+        return self._limits
+
+    def refusal(self, error: TocsinError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Status, headers and body of the answer to what never became a request."""
+        correlation_id = f"{self._id_prefix}-{next(self._ids):x}"
+        body = problem(error, instance="", correlation_id=correlation_id, now_us=self._clock.now_us())
+        headers = [
+            (b"content-type", PROBLEM_MEDIA_TYPE),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-correlation-id", correlation_id.encode()),
+            *problem_headers(error),
+        ]
+        return kind_of(error).status, headers, body
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

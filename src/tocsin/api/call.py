@@ -23,6 +23,9 @@ class ApiLimits:
     batch_items_per_turn: int = 100
     #: Seconds that a body may take to arrive.
     request_read_timeout_s: float = 30.0
+    #: Bytes of a request line with its headers that are kept, and seconds that they may take to arrive.
+    request_head_bytes_max: int = 64 * 1024
+    request_head_timeout_s: float = 30.0
     #: Number of a request's headers, and bytes of all their values.
     headers_max: int = 100
     header_bytes_max: int = 32 * 1024

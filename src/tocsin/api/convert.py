@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.api import wire
 from tocsin.api.instants import format_instant, parse_instant
-from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
@@ -57,7 +57,7 @@ class Intake:
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
         if errors:
-            raise InvalidInput(*errors)
+            raise self._refusal(errors, sent)
         return Timer(
             sent.namespace,
             sent.id,
@@ -86,7 +86,7 @@ class Intake:
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
         if errors:
-            raise InvalidInput(*errors)
+            raise self._refusal(errors, sent)
         return changes
 
     def name(self, sent: wire.TimerName) -> tuple[str, str]:
@@ -145,6 +145,12 @@ class Intake:
         if errors:
             raise InvalidInput(*errors)
         return retention_us
+
+    def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
+        """What to raise: a size that is all that is wrong has a status of its own."""
+        size_max = self._rules.limits.payload_bytes_max
+        too_large = sent.payload is not UNSET and len(bytes(sent.payload)) > size_max
+        return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
         errors = []
@@ -352,4 +358,5 @@ def _or(value: T | UnsetType, default: D) -> T | D:
 
 def moved(error: InvalidInput, at: str) -> InvalidInput:
     """The same error of something that stands at the path `at` of a greater whole."""
-    return InvalidInput(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))
+    kind = PayloadTooLarge if isinstance(error, PayloadTooLarge) else InvalidInput
+    return kind(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))

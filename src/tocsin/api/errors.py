@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     NotFound,
     OutcomeUnknown,
     Overloaded,
+    PayloadTooLarge,
     TocsinError,
     Unavailable,
 )
@@ -68,6 +69,19 @@ class BodyTimeout(TocsinError):
     code = "REQUEST_TIMEOUT"
 
 
+class HeadTimeout(BodyTimeout):
+    """The request line and headers did not arrive in time."""
+
+
+class MalformedRequest(InvalidInput):
+    """What came is not HTTP. The connection is closed after the answer."""
+
+    code = "MALFORMED_REQUEST"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(FieldError("", reason))
+
+
 class BodyTooLarge(TocsinError):
     """The body is longer than the operation accepts. With `discard` the rest of it is received and thrown away;
     otherwise the connection is closed after the answer."""
@@ -116,13 +130,16 @@ _INTERNAL = Kind(500, "Internal error", hidden=True)
 _KINDS: dict[type[BaseException], Kind] = {
     InvalidInput: Kind(400, "Invalid input"),
     MalformedBody: Kind(400, "Malformed body"),
+    MalformedRequest: Kind(400, "Malformed request"),
     Unauthenticated: Kind(401, "Authentication needed"),
     Forbidden: Kind(403, "Not allowed with this key"),
     NotFound: Kind(404, "Not found"),
     MethodNotAllowed: Kind(405, "Method not allowed"),
     BodyTimeout: Kind(408, "Body not received in time"),
+    HeadTimeout: Kind(408, "Request not received in time"),
     Conflict: Kind(409, "Conflict with the present state"),
     BodyTooLarge: Kind(413, "Body too large"),
+    PayloadTooLarge: Kind(413, "Payload too large"),
     UnsupportedMediaType: Kind(415, "Unsupported media type"),
     Overloaded: Kind(429, "Too many requests"),
     HeadersTooLarge: Kind(431, "Headers too large"),

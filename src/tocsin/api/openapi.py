@@ -118,6 +118,8 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     errors: dict[int, tuple[str, ...]] = dict(_ALWAYS)
     errors.update({} if is_open else _WITH_KEY)
     errors.update(_WITH_BODY if operation.request is not None else {})
+    if operation.request in (wire.CreateTimer, wire.UpdateTimer):
+        errors[413] = (*errors[413], "PAYLOAD_TOO_LARGE")
     errors.update(operation.errors)
     for status, codes in sorted(errors.items()):
         headers = {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from tocsin.api.app import Api, DirectRoute, Headers
+from tocsin.api.guard import GuardedProtocol
 
 
 class _Deaf:
@@ -39,13 +40,13 @@ class _Exchange:
         self.response_complete = False
 
 
-class ApiProtocol(HttpToolsProtocol):
+class ApiProtocol(GuardedProtocol):
     """One connection. `api` is the application that uvicorn serves, too."""
 
     def __init__(
         self, api: Api, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
         self._length: bytes | None = None
         self._route: DirectRoute | None = None
@@ -65,6 +66,7 @@ class ApiProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins; its ASGI scope is made only if it is handed over."""
+        self._head_begins()
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -81,6 +83,7 @@ class ApiProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Chooses the way."""
+        self._head_ends()
         route = self._api.direct.get(self.url)
         if route is not None and self._suits(route):
             self._route = route

@@ -215,7 +215,7 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
             return FieldError(_join(path, name), "is missing")
         known = wire.RetryPolicy if path.endswith("retryPolicy") else struct
         return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
-    last = re.split(r"[.\[]", path.removesuffix("[...]"))[-1]
+    last = re.sub(r"(\[\d*\.*\])+\Z", "", path).rsplit(".", 1)[-1]
     if path.endswith("[...]"):
         return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last))
     return FieldError(path, _reason(text, last) if path else f"the body {_reason(text, last)}")

@@ -19,7 +19,7 @@ class CallbackLimits:
     #: How long an idle connection is kept, to be closed by us rather than by a receiver's own time limit.
     idle_timeout_us: int = 30 * SECOND
     #: Bytes of an answer's body that are read; a longer one is cut, and its connection closed.
-    body_bytes_max: int = 64 * 1024
+    body_bytes_max: int = 128 * 1024
     #: Bytes of an answer that are not body (head, interim answers, trailers) before it counts as broken.
     header_bytes_max: int = 32 * 1024
     #: Headers that a timer can bring.

@@ -37,7 +37,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Its id; choose one to find it, or to replace it.",
+            help="Where to write; the name's ending tells the format.",
             show_default="standard output",
         ),
     ] = None,

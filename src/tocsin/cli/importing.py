@@ -308,7 +308,8 @@ def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
     lines = [*tally.shown]
     if tally.failed:
         more = " The first of them:" if tally.failed > len(lines) else ""
-        lines.insert(0, f"{tally.failed:,} rows failed; {report} has them all, to be mended and imported.{more}")
+        rows = "row" if tally.failed == 1 else "rows"
+        lines.insert(0, f"{tally.failed:,} {rows} failed; {report} has them all, to be mended and imported.{more}")
     if tally.stopped_by is not None:
         lines.append(f"{tally.stopped_by}\nWhat was not sent: continue with --from-line {tally.unread_from}")
         raise Unreachable("\n".join(lines))

@@ -82,7 +82,7 @@ def list_keys(
     """List the keys, without their secrets."""
     from tocsin.model.instants import format_instant
 
-    found = _with_store(config, data_dir, store, lambda opened: opened.api_keys())
+    found = _with_store(config, data_dir, store, lambda opened: opened.api_keys(), create=False)
     if as_json:
         output.print_json(
             [
@@ -122,18 +122,27 @@ def revoke(
     store: Store = None,
 ) -> None:
     """Remove a key. A running server refuses it within seconds."""
-    if not _with_store(config, data_dir, store, lambda opened: opened.delete_api_key(key_id)):
+    if not _with_store(config, data_dir, store, lambda opened: opened.delete_api_key(key_id), create=False):
         raise Refused(f"no key has the id {key_id}; `tocsin keys list` shows them")
     typer.echo(f"Key {key_id} is revoked.")
 
 
-def _with_store(config: ConfigFile, data_dir: DataDir, store: Store, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
+def _with_store(
+    config: ConfigFile,
+    data_dir: DataDir,
+    store: Store,
+    work: Callable[[SqliteStore], Awaitable[T]],
+    create: bool = True,
+) -> T:
+    """What `work` returns. A store that isn't there is only made with `create`: a slip in a path should be noticed."""
     import asyncio
 
     from tocsin.config import load_settings
     from tocsin.stores.sqlite import SqliteStore
 
     settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
+    if not create and not settings.sqlite_path().exists():
+        raise Refused(f"there is no store at {settings.sqlite_path()}; name its folder with --data-dir")
     opened = SqliteStore(settings.sqlite_path(), node=False, **settings.sqlite_options())
 
     async def run() -> T:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tocsin.api.call import ApiLimits
@@ -31,6 +31,7 @@ from tocsin.config.values import (
     byte_count,
     count,
     duration,
+    egress_entries,
     factor,
     one_of,
     redacted,
@@ -41,6 +42,9 @@ from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.validation import InputLimits
+
+#: More shards than this only cost: each commit and each heartbeat touches them.
+SHARDS_MAX = 65_536
 
 L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits)
 
@@ -139,7 +143,7 @@ class Settings(_Limits):
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, or `memory://`, which "
         "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
-    shards: Count | None = Field(
+    shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 16."
     )
     namespace_num_shards: Count = Field(
@@ -165,7 +169,7 @@ class Settings(_Limits):
     history_retention: Duration = Field(
         3 * US_PER_DAY, description="How long finished timers stay visible in namespaces created without saying."
     )
-    egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words)] = Field(
+    egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(egress_entries)] = Field(
         default_factory=list,
         description="Addresses, networks and host names, each with or without a port, that callbacks may reach although "
         "they are not on the public Internet.",

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
+from tocsin.callbacks.egress import EgressPolicy
+from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 
 SCHEMES = ("sqlite:///path", "memory://")
@@ -87,6 +89,15 @@ def words(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
         return list(value)
     raise ValueError('is not a list of texts; write it as ["one", "two"], in the environment as one,two')
+
+
+def egress_entries(entries: list[str]) -> list[str]:
+    """Entries that the egress guard understands."""
+    try:
+        EgressPolicy(allow=entries)
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("egress.allow: ")) from None
+    return entries
 
 
 def one_of(choices: tuple[str, ...], value: object) -> str:

@@ -33,6 +33,12 @@ class InvalidInput(TocsinError):
         super().__init__("; ".join(f"{e.path}: {e.reason}" if e.path else e.reason for e in errors))
 
 
+class PayloadTooLarge(InvalidInput):
+    """A timer's payload exceeds its limit, and nothing else is wrong."""
+
+    code = "PAYLOAD_TOO_LARGE"
+
+
 class NotFound(TocsinError):
     """The named thing does not exist."""
 

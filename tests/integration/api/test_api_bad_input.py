@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
 from conftest import Served
 
 TIMER: dict[str, Any] = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
@@ -72,7 +73,6 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "callbackUrl": "https://a.example/" + "x" * 2048}, "callbackUrl", "at most 2048"),
     ({**TIMER, "callbackUrl": "http://user:pw@a.example/"}, "callbackUrl", "credentials"),
     ({**TIMER, "callbackUrl": "http://10.1.2.3/"}, "callbackUrl", "private address"),
-    ({**TIMER, "payload": "x" * (101 * 1024)}, "payload", "at most 102400"),
     ({**TIMER, "payload": json.loads("[" * 101 + "]" * 101)}, "payload", "nested too deep"),
     ({**TIMER, "method": "post"}, "method", "POST"),
     ({**TIMER, "method": "CONNECT"}, "method", "use one of"),
@@ -252,7 +252,9 @@ def test_longest_values_are_accepted(server: Served) -> None:
         "headers": {f"x-{number}": "v" for number in range(32)},
     }
     assert server.post("timers/create", sent).status_code == 200
-    assert server.post("timers/create", {**sent, "payload": "x" * (100 * 1024 - 1)}).status_code == 400
+    refused = server.post("timers/create", {**sent, "payload": "x" * (100 * 1024 - 1)})
+    assert (refused.status_code, refused.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert refused.json()["errors"][0]["path"] == "payload"
 
 
 def test_unknown_names_are_not_found(server: Served) -> None:

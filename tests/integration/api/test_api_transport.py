@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-from conftest import Keys, Served, make_api, serving
 from fake_timers import FakeTimerService
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
+from conftest import Keys, Served, make_api, serving
 from tocsin.api.call import ApiLimits
 from tocsin.model.errors import (
     OutcomeUnknown,

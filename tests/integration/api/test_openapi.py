@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from conftest import Keys, Served, make_api
 from fake_timers import FakeTimerService
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.checks import positive_data_acceptance, use_after_free
 
+from conftest import Keys, Served, make_api
 from tocsin.api.call import ApiLimits
 from tocsin.api.openapi import describe
 from tocsin.api.operations import OPERATIONS
