@@ -144,7 +144,7 @@ class Settings(_Limits):
         "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
-        None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 16."
+        None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 4."
     )
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."

@@ -54,7 +54,7 @@ class TestMigrate:
         ran = tocsin("migrate", "--store", "sqlite:///x/t.db", "--json")
         assert ran.code == 0, ran.err
         assert ran.json()["schema"] >= 1
-        assert ran.json()["shards"] == 16
+        assert ran.json()["shards"] == 4
 
     def test_what_is_no_database_is_refused(self, tocsin, tmp_path):
         (tmp_path / "tocsin.db").write_text("hello " * 1_000)
