@@ -13,11 +13,12 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. Status 0 closes the connection instead, -1 never answers."""
+    """An answer, given when `until` is set. Status 0 closes the connection instead, -1 never answers."""
 
     status: int
     body: bytes = b""
     headers: tuple[str, ...] = ()
+    until: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class ScriptedReceiver:
         self._scripts = scripts
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.arrived = asyncio.Condition()
         self.calls: dict[str, list[Arrival]] = defaultdict(list)
         self.connections = 0
 
@@ -58,6 +60,12 @@ class ScriptedReceiver:
         """The callback URL of that script."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{name}"
+
+    async def count(self, name: str, number: int, timeout_s: float = 20.0) -> list[Arrival]:
+        """The calls of that script, once there are so many."""
+        async with asyncio.timeout(timeout_s), self.arrived:
+            await self.arrived.wait_for(lambda: len(self.calls[name]) >= number)
+        return self.calls[name]
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -83,8 +91,12 @@ class ScriptedReceiver:
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         calls, script = self.calls[path[1:]], self._scripts.get(path[1:], (Reply(200),))
         calls.append(Arrival(method, headers, json.loads(raw) if raw else {}, time.time_ns() // 1_000))
+        async with self.arrived:
+            self.arrived.notify_all()
         step = script[min(len(calls), len(script)) - 1]
         reply = step if isinstance(step, Reply) else step()
+        if reply.until is not None:
+            await reply.until.wait()
         if reply.status == -1:
             await reader.read()
         if reply.status <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -150,3 +151,36 @@ async def test_a_slow_receiver_fails_after_the_timers_own_time(server: ServerPro
         assert timer["attempts"] == 2
         assert timer["lastError"].startswith("TIMEOUT")
         assert all(attempt["durationMs"] >= 1_000 and attempt["status"] is None for attempt in timer["attemptLog"])
+
+
+async def test_what_changes_a_timer_overrules_the_answer_to_the_attempt_under_way(server: ServerProcess) -> None:
+    api, answer = Api(server), asyncio.Event()
+    held = [Reply(500, until=answer), OK]
+    scripts = dict.fromkeys(("deleted", "moved", "replaced"), held)
+    scripts["rescheduling"] = [Reply(200, b'{"nextExecuteAt": "2020-01-01T00:00:00Z"}', until=answer), OK]
+    async with ScriptedReceiver(scripts) as receiver:
+        for name in scripts:
+            await api.create(name, receiver.url(name), retryPolicy=POLICY, payload="old")
+        for name in scripts:
+            await receiver.count(name, 1)
+        for name in ("deleted", "rescheduling"):
+            assert (await api("timers/delete", namespace="default", timerId=name))[0] == 204
+            assert (await api.get(name))["status"] == "canceled"
+        status, moved = await api(
+            "timers/update", namespace="default", timerId="moved", executeAt="2099-01-01T00:00:00Z", payload="new"
+        )
+        assert (status, moved["payload"], moved["attempts"]) == (200, "new", 0)
+        await api.create("replaced", receiver.url("replaced"), retryPolicy=POLICY, payload="new")
+        answer.set()
+        first, second = await receiver.count("replaced", 2)
+        assert (first.body["payload"], second.body["payload"], second.body["attempt"]) == ("old", "new", 1)
+        assert first.headers["webhook-id"] != second.headers["webhook-id"]
+        assert (await api.settled("replaced", "completed"))["attempts"] == 1
+        # A timer that begins after the answers were in, so that what they could have caused would have been seen.
+        await api.create("after", receiver.url("after"), delay="300ms")
+        await receiver.count("after", 1)
+        for name in ("deleted", "rescheduling"):
+            assert (await api.get(name))["status"] == "canceled"
+            assert len(receiver.calls[name]) == 1
+        assert (await api.get("moved"))["executeAt"] == "2099-01-01T00:00:00Z"
+        assert len(receiver.calls["moved"]) == 1
