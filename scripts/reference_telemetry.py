@@ -38,7 +38,8 @@ such as `500ms`, `30s`, `5m`, `24h`. Unknown members are refused by name. With a
 
 Errors are `application/problem+json` (RFC 9457) with a stable `error` code, a `correlationId` (the request's
 `x-correlation-id`, or a new one; every answer carries it as a header) and, for bad input, `errors` with the path and
-reason of each bad field. 429 and 503 bring `Retry-After`. Every call can also answer 400, 401, 403, 413, 415 and 503.
+reason of each bad field. 429 and 503 bring `Retry-After`. Every call can also answer 400, 401, 403, 408,
+413, 415, 431, 500 and 503.
 """
 
 

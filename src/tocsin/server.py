@@ -44,6 +44,8 @@ from tocsin.telemetry.metrics import Metrics
 #: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
 EXIT_START = 1
 EXIT_FATAL = 70
+#: Ctrl-C for the second time.
+EXIT_INTERRUPTED = 130
 
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
@@ -307,8 +309,17 @@ async def _serve(settings: Settings) -> int:
     log = structlog.get_logger("tocsin.server")
     wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, wanted.set)
+
+    def interrupted() -> None:
+        if wanted.is_set():
+            # Whoever insists need not wait for slow receivers: it is no worse than a crash, and those lose nothing.
+            log.warning("stopped at once; callbacks under way will be made again")
+            sys.stderr.flush()
+            os._exit(EXIT_INTERRUPTED)
+        wanted.set()
+
+    loop.add_signal_handler(signal.SIGTERM, wanted.set)
+    loop.add_signal_handler(signal.SIGINT, interrupted)
 
     def on_fatal(error: BaseException) -> None:
         # What was not acknowledged is not promised, and what was is on disk: ending at once loses nothing.

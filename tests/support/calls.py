@@ -62,8 +62,8 @@ class Inbox:
 class Api:
     """The timer API of one server."""
 
-    def __init__(self, server: ServerProcess) -> None:
-        self._client = Client(server.address)
+    def __init__(self, server: ServerProcess, headers: dict[str, str] | None = None) -> None:
+        self._client = Client(server.address, headers)
 
     async def __call__(self, path: str, **body: Any) -> tuple[int, Any]:
         """Status and body of `POST /api/v1/{path}`."""

@@ -11,8 +11,9 @@ from typing import Any
 class Client:
     """One keep-alive connection to a server, opened on demand; requests go one after another."""
 
-    def __init__(self, base: Callable[[], tuple[str, int]]) -> None:
+    def __init__(self, base: Callable[[], tuple[str, int]], headers: dict[str, str] | None = None) -> None:
         self._base = base
+        self._headers = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items()).encode()
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
@@ -32,8 +33,8 @@ class Client:
 
     async def _post(self, path: str, body: bytes) -> tuple[int, Any]:
         return await self._exchange(
-            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-            % (path.encode(), len(body))
+            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
+            % (path.encode(), self._headers, len(body))
             + body
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from tocsin.cli import cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
-from tocsin.cli.failure import EXIT_REFUSED, EXIT_USAGE, Failure
+from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
 
 app = typer.Typer(
     name="tocsin",
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     except Failure as failure:
         return _say(str(failure), failure.exit_code)
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001  (the last stop before the user's terminal)
         return _unforeseen(error)
     return 0

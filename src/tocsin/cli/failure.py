@@ -5,6 +5,8 @@ from __future__ import annotations
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+#: What shells give to a program that SIGINT ended.
+EXIT_INTERRUPTED = 130
 
 
 class Failure(Exception):
@@ -27,3 +29,9 @@ class Unreachable(Failure):
     """No answer from the server; what was asked may or may not have been done."""
 
     exit_code = EXIT_UNREACHABLE
+
+
+class Interrupted(Failure):
+    """Ctrl-C, of a command that has to say how far it came."""
+
+    exit_code = EXIT_INTERRUPTED

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Refused, Unreachable, WrongUsage
+from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
 from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Tally:
     failed: int = 0
     skipped: int = 0
     unread_from: int | None = None
-    stopped_by: Unreachable | None = None
+    stopped_by: Unreachable | Interrupted | None = None
     shown: list[str] = field(default_factory=list)
 
 
@@ -104,7 +104,7 @@ class _Reader:
         self._form = form
         self._namespace = namespace
         self._include_finished = include_finished
-        self._from_line = from_line
+        self.from_line = from_line
         self.skipped = 0
 
     def __iter__(self) -> Iterator[Row | tuple[int, str]]:
@@ -112,7 +112,7 @@ class _Reader:
 
         try:
             for line, row in read_csv(self._stream) if self._form == "csv" else read_json_lines(self._stream):
-                if line < self._from_line:
+                if line < self.from_line:
                     continue
                 if isinstance(row, BadRow):
                     yield line, str(row)
@@ -168,16 +168,22 @@ class _Importer:
         self._last_line = 0
 
     def run(self, reader: _Reader) -> Tally:
-        """Sends everything; after an Unreachable, nothing more than what is on its way."""
+        """Sends everything; after an Unreachable or Ctrl-C, nothing more than what is on its way."""
         under_way: dict[Future[list[BatchResult]], list[Row]] = {}
+        unsent = reader.from_line
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
-            for batch in self._batches(reader):
-                under_way[threads.submit(self._send, batch)] = batch
-                self._settle(under_way, self._in_flight)
-                if self._tally.stopped_by is not None:
-                    self._tally.unread_from = batch[-1].line + 1
-                    break
+            try:
+                for batch in self._batches(reader):
+                    under_way[threads.submit(self._send, batch)] = batch
+                    unsent = batch[-1].line + 1
+                    self._settle(under_way, self._in_flight)
+                    if self._tally.stopped_by is not None:
+                        break
+            except KeyboardInterrupt:
+                self._tally.stopped_by = Interrupted("interrupted")
             self._settle(under_way, 1)
+        if self._tally.stopped_by is not None:
+            self._tally.unread_from = unsent
         self._tally.skipped = reader.skipped
         return self._tally
 
@@ -312,6 +318,6 @@ def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
         lines.insert(0, f"{tally.failed:,} {rows} failed; {report} has them all, to be mended and imported.{more}")
     if tally.stopped_by is not None:
         lines.append(f"{tally.stopped_by}\nWhat was not sent: continue with --from-line {tally.unread_from}")
-        raise Unreachable("\n".join(lines))
+        raise type(tally.stopped_by)("\n".join(lines))
     if tally.failed:
         raise Refused("\n".join(lines))

@@ -34,7 +34,7 @@ def serve(
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it.
+    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it; another Ctrl-C stops it at once.
 
     Every flag is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """

@@ -48,6 +48,13 @@ class TestKeys:
     def test_wrong_usage(self, tocsin, arguments):
         assert tocsin("keys", "create", *arguments).code == 2
 
+    @pytest.mark.parametrize("arguments", [["list"], ["revoke", "1f0c9a7be2d4"]])
+    def test_a_slip_in_the_folder_makes_no_store(self, tocsin, tmp_path, arguments):
+        ran = tocsin("keys", *arguments, "--data-dir", "slip")
+        assert ran.code == 1
+        assert "slip/tocsin.db" in ran.err
+        assert not (tmp_path / "slip").exists()
+
 
 class TestMigrate:
     def test_makes_the_schema(self, tocsin):
@@ -82,6 +89,28 @@ class TestConfig:
         assert "did you mean port?" in ran.err
         monkeypatch.setenv("TOCSIN_PROT", "1")
         assert "Warning: TOCSIN_PROT" in tocsin("config", "check").err
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ('[egress]\nallow = ["10.0.0.0/99"]\n', "egress.allow (c.toml, line 2)"),
+            ("shards = 99999999999\n", "at most 65536"),
+        ],
+    )
+    def test_check_finds_what_would_keep_the_server_from_starting(self, tocsin, tmp_path, content, said):
+        (tmp_path / "c.toml").write_text(content)
+        ran = tocsin("config", "check", "--config", "c.toml")
+        assert ran.code == 2
+        assert said in ran.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [(["--host", "no host"], "host: 'no host'"), (["--host", "192.0.2.1"], "192.0.2.1")],
+    )
+    def test_serve_names_an_address_that_it_can_not_have(self, tocsin, arguments, said):
+        ran = tocsin("serve", "--port", "0", *arguments)
+        assert ran.code == 1
+        assert said in ran.err
 
     def test_serve_refuses_wrong_settings_before_it_starts(self, tocsin):
         ran = tocsin("serve", "--log-format", "xml")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 
 import pytest
 
 from tests.integration.cli.conftest import problem
+from tocsin.cli.client import Client
 
 HOOK = "http://hook.example/x"
 
@@ -97,6 +99,26 @@ class TestImport:
         rest = tocsin("timers", "import", "t.jsonl.errors.jsonl", "--json", "--server", scripted.url)
         assert rest.json()["created"] == 1_000
         assert len(scripted.timers) == 5_000
+
+    def test_ctrl_c_says_where_to_continue(self, tocsin, scripted, tmp_path, monkeypatch):
+        (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
+        sent = Client.post_for
+        batches = []
+
+        def interrupting(*arguments):
+            batches.append(arguments)
+            if len(batches) == 2:
+                signal.raise_signal(signal.SIGINT)
+            return sent(*arguments)
+
+        monkeypatch.setattr(Client, "post_for", interrupting)
+        ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
+        assert ran.code == 130
+        stopped = ran.json()
+        # What was on its way is waited for, so that every line was either created or is named as unsent.
+        assert stopped["unreadFromLine"] == stopped["created"] + 1
+        assert 2_000 <= stopped["created"] < 5_000
+        assert f"--from-line {stopped['unreadFromLine']}" in ran.err
 
     @pytest.mark.parametrize(
         ("name", "content", "said"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
 from tests.support.http import Client, Receiver
+from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant, parse_instant
 
@@ -210,4 +212,31 @@ async def test_a_server_that_is_told_to_stop_lets_the_callback_end(server: Serve
     await again.start()
     assert (await Api(again).get("slow"))["status"] == "completed"
     await again.stop()
+    await server.start()
+
+
+async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server: ServerProcess) -> None:
+    api = Api(server)
+    async with ScriptedReceiver({"slow": [Reply(-1)]}) as receiver:
+        await api.create("slow", receiver.url("slow"), callbackTimeoutSeconds=60)
+        await receiver.count("slow", 1)
+        process = server.process
+        assert process is not None
+        process.send_signal(signal.SIGINT)
+        # It has noticed when it no longer listens.
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(*server.address())
+                except ConnectionError:
+                    break
+                writer.close()
+                await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(20):
+            assert await process.wait() == 130
+        await server.start()
+        assert (await Api(server).get("slow"))["status"] == "pending"
+        await receiver.count("slow", 2)
+        await server.kill()
     await server.start()

@@ -1,0 +1,165 @@
+"""Keys and egress on a server that others can reach, while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.calls import Api, Inbox
+from tests.support.command import command
+from tests.support.http import Receiver
+from tests.support.needs import lacking
+from tests.support.server import ServerProcess
+
+#: A key that is made while the server runs counts after this.
+REFRESH = {"TOCSIN_KEYS_REFRESH": "50ms"}
+PUBLIC = "http://93.184.215.14/"
+PRIVATE = (
+    "http://127.0.0.1/", "http://localhost:8080/", "http://x.localhost/", "http://10.1.2.3/", "http://[::1]/",
+    "http://169.254.169.254/latest/meta-data", "http://[::ffff:127.0.0.1]/", "http://0x7f.1/", "http://2130706433/",
+    "http://[fe80::1]/", "http://100.64.0.1/", "http://0.0.0.0/",
+)  # fmt: skip
+
+
+async def make_key(server: ServerProcess, *flags: str) -> str:
+    code, out, err = await command("keys", "create", "--data-dir", str(server.data_dir), *flags)
+    assert code == 0, err
+    return out.strip()
+
+
+@pytest.fixture
+async def reachable(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str]]:
+    """A server on all addresses, and the key of its administrator."""
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", env=REFRESH)
+    admin = await make_key(server, "--role", "admin")
+    await server.start()
+    yield server, admin
+    await server.stop()
+
+
+class Caller:
+    """Calls the API with a key."""
+
+    def __init__(self, server: ServerProcess, key: str | None) -> None:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        self._client = httpx.AsyncClient(base_url=server.url + "/api/v1/", headers=headers, timeout=20)
+
+    async def __call__(self, path: str, **body: Any) -> tuple[int, Any]:
+        answer = await self._client.post(path, json=body)
+        return answer.status_code, answer.json() if answer.content else None
+
+    async def until(self, status: int, path: str, **body: Any) -> None:
+        """Asks until the status is this: when a key begins and ends to count, nobody is told."""
+        async with asyncio.timeout(20):
+            while (await self(path, **body))[0] != status:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+async def test_without_a_key_it_does_not_start_but_where_told_that_it_is_insecure(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0")
+    with pytest.raises(AssertionError, match="no API key"):
+        await server.start()
+    server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure")
+    await server.start()
+    assert (await Caller(server, None)("namespaces/list"))[0] == 200
+    assert await server.stop() == 0
+
+
+async def test_keys_begin_and_end_to_count_while_the_server_runs(reachable: tuple[ServerProcess, str]) -> None:
+    server, admin = reachable
+    status, problem = await Caller(server, None)("namespaces/list")
+    assert (status, problem["error"]) == (401, "UNAUTHENTICATED")
+    assert (await Caller(server, admin)("namespaces/list"))[0] == 200
+    key = await make_key(server, "--role", "read")
+    caller = Caller(server, key)
+    await caller.until(200, "namespaces/list")
+    code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
+    assert code == 0, err
+    await caller.until(401, "namespaces/list")
+
+
+async def test_a_key_of_one_namespace_reaches_no_other_by_any_call(reachable: tuple[ServerProcess, str]) -> None:
+    server, admin_key = reachable
+    admin = Caller(server, admin_key)
+    timer = {"id": "t", "callbackUrl": PUBLIC, "delay": "1h"}
+    for name in ("own", "foreign"):
+        assert (await admin("namespaces/create", name=name))[0] == 200
+        assert (await admin("timers/create", namespace=name, **timer))[0] == 200
+    writer = Caller(server, await make_key(server, "--role", "write", "--namespace", "own"))
+    reader = Caller(server, await make_key(server, "--role", "read", "--namespace", "own"))
+    await reader.until(200, "timers/list", namespace="own")
+    await writer.until(200, "timers/list", namespace="own")
+    name = {"namespace": "foreign", "timerId": "t"}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("timers/create", {"namespace": "foreign", **timer}),
+        ("timers/get", name),
+        ("timers/update", {**name, "payload": 1}),
+        ("timers/delete", name),
+        ("timers/list", {"namespace": "foreign"}),
+        ("namespaces/create", {"name": "third"}),
+        ("namespaces/update", {"name": "foreign", "paused": True}),
+        # Whether a namespace exists is nothing that a foreign key gets to know.
+        ("timers/get", {"namespace": "missing", "timerId": "t"}),
+    ]
+    for path, body in calls:
+        status, problem = await writer(path, **body)
+        assert (status, problem["error"]) == (403, "FORBIDDEN"), path
+    status, batch = await writer(
+        "timers/batch/create", timers=[{"namespace": "own", **timer}, {"namespace": "foreign", **timer}]
+    )
+    assert status == 200
+    assert "timer" in batch["results"][0]
+    assert (batch["results"][1]["error"]["error"], batch["results"][1]["error"]["status"]) == ("FORBIDDEN", 403)
+    for path, body in calls[:4]:
+        status, _ = await reader(path, **{**body, "namespace": "own"})
+        assert status == (200 if path == "timers/get" else 403), path
+    _, listed = await reader("namespaces/list")
+    assert [namespace["name"] for namespace in listed["namespaces"]] == ["own"]
+    assert (await admin("timers/get", **name))[1]["status"] == "pending"
+
+
+async def test_private_callbacks_are_refused_at_creation_and_on_update(reachable: tuple[ServerProcess, str]) -> None:
+    server, key = reachable
+    call = Caller(server, key)
+    assert (await call("timers/create", namespace="default", id="t", callbackUrl=PUBLIC, delay="1h"))[0] == 200
+    for url in PRIVATE:
+        status, problem = await call("timers/create", namespace="default", id="t", callbackUrl=url, delay="1h")
+        assert (status, problem["error"], problem["errors"][0]["path"]) == (400, "INVALID_INPUT", "callbackUrl"), url
+        status, problem = await call("timers/update", namespace="default", timerId="t", callbackUrl=url)
+        assert (status, problem["errors"][0]["path"]) == (400, "callbackUrl"), url
+    assert (await call("timers/get", namespace="default", timerId="t"))[1]["callbackUrl"] == PUBLIC
+
+
+async def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_called(tmp_path: Path) -> None:
+    name = socket.gethostname()
+    try:
+        addresses = {found[4][0] for found in socket.getaddrinfo(name, 80, socket.AF_INET, socket.SOCK_STREAM)}
+    except socket.gaierror:
+        addresses = set()
+    if name == "localhost" or addresses != {"127.0.0.1"}:
+        lacking("loopback-name", "this machine's name does not resolve to 127.0.0.1")
+    server, inbox = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", "--insecure"), Inbox()
+    async with Receiver(inbox) as receiver:
+        url = receiver.url.replace("127.0.0.1", name)
+        await server.start()
+        call = Caller(server, None)
+        policy = {"maxAttempts": 3, "initialInterval": "10ms"}
+        timer = {"namespace": "default", "callbackUrl": url, "delay": "0s", "retryPolicy": policy}
+        assert (await call("timers/create", id="refused", **timer))[0] == 200
+        got = await Api(server).settled("refused", "failed")
+        assert got["attempts"] == 1
+        assert got["lastError"].startswith("EGRESS_REFUSED")
+        assert inbox.calls == []
+        assert await server.stop() == 0
+        server.env = {"TOCSIN_EGRESS_ALLOW": name}
+        await server.start()
+        assert (await Caller(server, None)("timers/create", id="allowed", **timer))[0] == 200
+        (call_made,) = await inbox.count(1)
+        assert call_made.body["timerId"] == "allowed"
+        assert await server.stop() == 0

@@ -1,0 +1,24 @@
+"""Runs `tocsin` as a user does: as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+
+async def command(*arguments: str, env: dict[str, str] | None = None, timeout_s: float = 60.0) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; settings of this process's environment don't count."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tocsin", *arguments,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**clean, **(env or {})},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(timeout_s):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        raise
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
