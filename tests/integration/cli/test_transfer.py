@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import json
-import signal
 
 import pytest
 
 from tests.integration.cli.conftest import problem
-from tocsin.cli.client import Client
+from tocsin.cli import importing
 
 HOOK = "http://hook.example/x"
 
@@ -102,23 +102,21 @@ class TestImport:
 
     def test_ctrl_c_says_where_to_continue(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
-        sent = Client.post_for
-        batches = []
+        waited = []
 
-        def interrupting(*arguments):
-            batches.append(arguments)
-            if len(batches) == 2:
-                signal.raise_signal(signal.SIGINT)
-            return sent(*arguments)
+        def interrupted(*arguments, **options):
+            waited.append(arguments)
+            if len(waited) == 2:
+                raise KeyboardInterrupt
+            return concurrent.futures.wait(*arguments, **options)
 
-        monkeypatch.setattr(Client, "post_for", interrupting)
+        monkeypatch.setattr(importing, "wait", interrupted)
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
         assert ran.code == 130
-        stopped = ran.json()
-        # What was on its way is waited for, so that every line was either created or is named as unsent.
-        assert stopped["unreadFromLine"] == stopped["created"] + 1
-        assert 2_000 <= stopped["created"] < 5_000
-        assert f"--from-line {stopped['unreadFromLine']}" in ran.err
+        # What was on its way is waited for, so that every line was either sent and answered or is named as unsent.
+        assert (ran.json()["created"], ran.json()["unreadFromLine"]) == (2_000, 2_001)
+        assert "--from-line 2001" in ran.err
+        assert len(scripted.timers) == 2_000
 
     @pytest.mark.parametrize(
         ("name", "content", "said"),
