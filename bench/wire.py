@@ -8,6 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 
+def _content_length(head: bytes) -> int:
+    """The body's bytes, as a head in lower case says; 0 if it doesn't."""
+    at = head.find(b"content-length:")
+    return int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+
+
 class Caller(asyncio.Protocol):
     """One keep-alive connection that posts the bodies of an iterator one after another and keeps each latency."""
 
@@ -53,8 +59,7 @@ class Caller(asyncio.Protocol):
         if end < 0:
             return
         head = self._buffer[:end].lower()
-        at = head.find(b"content-length:")
-        length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+        length = _content_length(head)
         if len(self._buffer) < end + 4 + length:
             return
         self.latencies_s.append(time.perf_counter() - self._began)
@@ -100,8 +105,7 @@ class Answerer(asyncio.Protocol):
             if end < 0:
                 return
             head = self._buffer[:end].lower()
-            at = head.find(b"content-length:")
-            length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            length = _content_length(head)
             if len(self._buffer) < end + 4 + length:
                 return
             self._seen(self._buffer[end + 4 : end + 4 + length])

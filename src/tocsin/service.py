@@ -35,7 +35,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
-from tocsin.model.timer import Changes, Status, Timer, decode_record
+from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
 T = TypeVar("T")
@@ -418,8 +418,9 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
     try:
         timer = decode_record(row.record)
     except RecordUndecodable as error:
-        timer = Timer(row.namespace, row.timer_id, row.execute_at, "", row.execute_at, row.execute_at, tags=row.tags)
-        timer.last_error = f"its stored record can't be read: {error}"
+        reason = f"its stored record can't be read: {error}"
+        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
+        timer.tags = row.tags
     return TimerView(timer, row.uuid, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
 
 

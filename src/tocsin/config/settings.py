@@ -40,7 +40,8 @@ from tocsin.config.values import (
 )
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import ConfigError
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.validation import InputLimits
 
 #: More shards than this only cost: each commit and each heartbeat touches them.
@@ -167,7 +168,7 @@ class Settings(_Limits):
         75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
     )
     history_retention: Duration = Field(
-        3 * US_PER_DAY, description="How long finished timers stay visible in namespaces created without saying."
+        RETENTION_DEFAULT_US, description="How long finished timers stay visible in namespaces created without saying."
     )
     egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(egress_entries)] = Field(
         default_factory=list,

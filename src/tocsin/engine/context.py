@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import OutcomeUnknown
-from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.namespace import RETENTION_DEFAULT_US, HistoryMode, Namespace
 from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Event
@@ -49,4 +49,4 @@ class Context:
     def history_rule(self, namespace: str) -> tuple[HistoryMode, int]:
         """Whether and how long finished timers of the namespace stay visible."""
         known = self.namespaces.get(namespace)
-        return (known.history, known.retention_us) if known else (HistoryMode.ALL, 3 * 86_400_000_000)
+        return (known.history, known.retention_us) if known else (HistoryMode.ALL, RETENTION_DEFAULT_US)

@@ -10,11 +10,10 @@ from typing import Any
 from tocsin.engine.context import Context
 from tocsin.engine.rows import Kind, LoadRequest, Op, Row
 from tocsin.engine.shard import Shard
-from tocsin.engine.window import Window, revived
+from tocsin.engine.window import Window, revived, unreadable
 from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
-from tocsin.model.timer import Timer
 from tocsin.ports.observer import LoadFailed, PageLoaded, RowParked
-from tocsin.ports.store import Key, StoredRow
+from tocsin.ports.store import Key
 
 _MINUTE_US = 60_000_000
 _UUID_MAX = b"\xff" * 16
@@ -124,7 +123,7 @@ class Loader:
                 self._leave(self._shard, "newer_format")
                 return True
             except RecordUndecodable as error:
-                rows.append(_unreadable(found, str(error)))
+                rows.append(unreadable(found, str(error)))
         if window.loaded(request, rows, page.complete_to):
             self._park_unreadable(window, rows)
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
@@ -152,9 +151,3 @@ class Loader:
         if len(self._bad) > self._context.limits.bad_rows_per_minute_max:
             self._bad.clear()
             self._leave(self._shard, "bad_rows")
-
-
-def _unreadable(found: StoredRow, reason: str) -> Row:
-    blank = Timer(found.namespace, found.timer_id, found.execute_at, "", found.execute_at, found.execute_at)
-    blank.last_error = reason
-    return Row(found.key, found.generation, blank, len(found.record), found)

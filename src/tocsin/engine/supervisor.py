@@ -195,7 +195,7 @@ class Supervisor:
         except StoreCorrupted:
             raise
         except StoreError as error:
-            context.observe(LoadFailed(-1, str(error)))
+            context.observe(LoadFailed(None, str(error)))
             return
         if self.closing:
             return
@@ -415,7 +415,7 @@ class Supervisor:
         except StoreCorrupted:
             raise
         except StoreError as error:
-            self._context.observe(LoadFailed(-1, str(error)))
+            self._context.observe(LoadFailed(None, str(error)))
             return
         self._context.namespaces.update({namespace.name: namespace for namespace in listed})
 
@@ -429,7 +429,7 @@ class Supervisor:
             except StoreCorrupted:
                 raise
             except StoreError as error:
-                context.observe(LoadFailed(-1, str(error)))
+                context.observe(LoadFailed(None, str(error)))
                 return
             if removed:
                 context.observe(HistoryPurged(removed))

@@ -47,7 +47,7 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer, decode_record, encode_record
+from tocsin.model.timer import Status, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBatch, StoredRow, generation
 
 #: Which finished timers of a namespace are kept, and for how many microseconds.
@@ -76,6 +76,12 @@ def stored(row: Row, parked: str | None = None) -> StoredRow:
 def revived(found: StoredRow) -> Row:
     """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
     return Row(found.key, found.generation, decode_record(found.record), len(found.record))
+
+
+def unreadable(found: StoredRow, reason: str) -> Row:
+    """A stored row that can't be decoded, kept raw."""
+    blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
+    return Row(found.key, found.generation, blank, len(found.record), found)
 
 
 class Window:
@@ -361,9 +367,7 @@ class Window:
         try:
             return revived(live)
         except RecordUndecodable as error:
-            blank = Timer(live.namespace, live.timer_id, live.execute_at, "", live.execute_at, live.execute_at)
-            blank.last_error = str(error)
-            return Row(live.key, live.generation, blank, len(live.record), live)
+            return unreadable(live, str(error))
 
     def _update(self, op: Op, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
         assert present is not None

@@ -11,6 +11,8 @@ from tocsin.model.instants import US_PER_DAY
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
+#: How long finished timers stay visible where nobody said.
+RETENTION_DEFAULT_US = 3 * US_PER_DAY
 
 
 class HistoryMode(StrEnum):
@@ -29,7 +31,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     created_at: int
     updated_at: int
     history: HistoryMode = HistoryMode.ALL
-    retention_us: int = 3 * US_PER_DAY
+    retention_us: int = RETENTION_DEFAULT_US
     secret: str | None = None
     paused: bool = False
 

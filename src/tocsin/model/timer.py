@@ -104,6 +104,11 @@ def decode_record(record: bytes) -> Timer:
         raise RecordUndecodable(str(error)) from error
 
 
+def unreadable_timer(namespace: str, timer_id: str, execute_at: int, reason: str) -> Timer:
+    """What stands for a timer whose record can't be decoded: its name and instant, and why in `last_error`."""
+    return Timer(namespace, timer_id, execute_at, "", execute_at, execute_at, last_error=reason)
+
+
 class Changes(msgspec.Struct, frozen=True, gc=False):
     """What an update asks for; UNSET leaves a field as it is, None (where allowed) clears it."""
 

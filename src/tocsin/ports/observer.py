@@ -70,9 +70,10 @@ class PageLoaded(NamedTuple):
 
 
 class LoadFailed(NamedTuple):
-    """A page could not be read; it will be tried again."""
+    """A read failed and will be tried again; `shard_id` is None for what concerns no single shard (members, namespaces,
+    retention)."""
 
-    shard_id: int
+    shard_id: int | None
     error: str
 
 
