@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest_plugins = ["tests.support.servers"]
+
 #: Tests that start servers as processes, or try very many cases: left out of `make test-fast`.
 _SLOW = (
     "tests/crash/",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import NoReturn
 
 import pytest
 
 
-def lacking(name: str, reason: str) -> None:
+def lacking(name: str, reason: str) -> NoReturn:
     """Skips the test because the machine has no `name`; fails it if `name` is required."""
     required = {word.strip() for word in os.environ.get("TOCSIN_TEST_REQUIRE", "").split(",")}
     if name in required:

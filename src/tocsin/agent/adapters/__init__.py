@@ -1,0 +1,1 @@
+"""Implementations of the modules' ports: the database, the timer engine."""

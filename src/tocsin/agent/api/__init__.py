@@ -1,0 +1,1 @@
+"""What tenants ask for: submit, look, tag, delete. Sends commands, reads; decides nothing."""

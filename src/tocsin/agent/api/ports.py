@@ -1,0 +1,90 @@
+"""What the agent's API module reads. Writing goes by commands on the bus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from tocsin.agent.messages import Key, RequestSpec
+
+
+class CallRecord(NamedTuple):
+    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none."""
+
+    tenant_id: str
+    service_call_id: str
+    name: str
+    status: str
+    submitted_at: int
+    due_at: int
+    started_at: int | None
+    finished_at: int | None
+    request_spec: RequestSpec
+    outcome: dict[str, Any] | None
+    correlation_id: str
+    tags: tuple[str, ...]
+
+
+class ExecutionRecord(NamedTuple):
+    """A row of the execution log."""
+
+    execution_id: str
+    started_at: int
+    finished_at: int | None
+    request_url: str
+    request_method: str
+    request_headers: dict[str, str]
+    request_body: str | None
+    response_status: int | None
+    response_headers: list[tuple[str, str]] | None
+    response_body: str | None
+    error_message: str | None
+
+
+class TraceEntry(NamedTuple):
+    """One thing that one request led to. `kind` is `message` (a row of the outbox) or the name of a table."""
+
+    at: int
+    kind: str
+    name: str
+    id: str
+    causation_id: str | None
+    detail: dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where a page ended: the last call's."""
+
+    submitted_at: int
+    service_call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilter:
+    """Which calls. `submitted_from` is inclusive, `submitted_to` exclusive; `before` continues after a former page. Empty
+    sets mean any; several tags must all be there."""
+
+    tenant_id: str
+    statuses: frozenset[str] = field(default_factory=frozenset)
+    tags: tuple[str, ...] = ()
+    submitted_from: int | None = None
+    submitted_to: int | None = None
+    before: Place | None = None
+    limit: int = 50
+
+
+class CallQueries(Protocol):
+    """Reads of one tenant's calls, each on an index. All raise StoreError."""
+
+    async def find(self, key: Key) -> CallRecord | None:
+        """One call."""
+
+    async def page(self, wanted: CallFilter) -> list[CallRecord]:
+        """At most `limit` calls, by submission, the newest first."""
+
+    async def executions(self, key: Key) -> list[ExecutionRecord]:
+        """The call's executions, in their order."""
+
+    async def trace(self, key: Key) -> list[TraceEntry]:
+        """Everything that is known by the correlation id of this call, of its tenant alone, in the order of time: rows of
+        the tables and messages."""

@@ -1,0 +1,1 @@
+"""Makes the HTTP request of a service call, once, and logs it."""

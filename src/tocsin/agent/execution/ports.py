@@ -1,0 +1,55 @@
+"""What the execution module asks of its database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from tocsin.agent.messages import Key
+from tocsin.model.envelope import Envelope
+
+
+class ExecutionStart(NamedTuple):
+    """A row of `http_execution_log` as it begins: headers redacted, body a snippet, with the correlation id of its call."""
+
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+    correlation_id: str
+    started_at: int
+    request_url: str
+    request_method: str
+    request_headers: dict[str, str]
+    request_body: str | None
+
+    @property
+    def key(self) -> Key:
+        """Tenant and service call."""
+        return Key(self.tenant_id, self.service_call_id)
+
+
+class ExecutionEnd(NamedTuple):
+    """How it ended. Everything but `finished_at` may be None: no answer, or no error."""
+
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+    finished_at: int
+    response_status: int | None
+    response_headers: list[tuple[str, str]] | None
+    response_body: str | None
+    error_message: str | None
+
+
+class ExecutionLog(Protocol):
+    """The table `http_execution_log`, with the outbox in the same transaction. All raise StoreError."""
+
+    async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
+        """Adds rows, and each one's event to the outbox; returns the execution ids that were added. Those that are in the
+        log already, or whose call no longer exists, are left out with their events, and take no other along."""
+
+    async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
+        """Completes rows that have not finished, and adds each one's event to the outbox; returns which were completed."""
+
+    async def unfinished(self, limit: int) -> list[ExecutionStart]:
+        """Rows that began and have not finished, of all tenants, in no special order."""

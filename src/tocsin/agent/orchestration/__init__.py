@@ -1,0 +1,1 @@
+"""The life of a service call: the only writer of domain state."""

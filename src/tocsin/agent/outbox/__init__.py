@@ -1,0 +1,1 @@
+"""From the outbox table to the bus."""

@@ -1,0 +1,39 @@
+"""What the dispatcher asks of the outbox table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from tocsin.model.envelope import Envelope
+
+
+class OutboxRow(NamedTuple):
+    """A message that was committed with the state that it tells of. Numbers grow in the order of appending; for one
+    aggregate also in the order of committing."""
+
+    number: int
+    envelope: Envelope
+
+
+class OutboxStore(Protocol):
+    """The table `outbox`. The methods that wait raise StoreError."""
+
+    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
+        """Calls `told` on the event loop after each commit that appended rows, with those rows in their order. Only a
+        short cut: whoever misses a call finds the rows by `unpublished`."""
+
+    async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
+        """Rows with greater numbers that were neither published nor parked, in order."""
+
+    async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
+        """They are on the bus. What is marked, or gone, is left alone."""
+
+    async def note_failure(self, number: int, attempts: int, error: str) -> None:
+        """Remembers how often sending failed, and why last."""
+
+    async def park(self, number: int, error: str, at_us: int) -> None:
+        """It can never be published: keeps it for people to see, out of the way."""
+
+    async def purge(self, published_before_us: int, limit: int) -> int:
+        """Removes rows published before the instant; returns how many."""

@@ -1,0 +1,1 @@
+"""Tells when a due time is reached."""

@@ -1,0 +1,70 @@
+"""What the timer module asks of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from tocsin.agent.messages import Key
+
+
+class TimerEntry(NamedTuple):
+    """One schedule. `reached_at` None: it waits (state Scheduled); else it is Reached. Instants in microseconds."""
+
+    tenant_id: str
+    service_call_id: str
+    correlation_id: str
+    due_at: int
+    registered_at: int
+    reached_at: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """Tenant and service call."""
+        return Key(self.tenant_id, self.service_call_id)
+
+
+class TimerStore(Protocol):
+    """The table `timer_schedules`. Every query but those over `due_at` alone leads with the tenant. All raise StoreError."""
+
+    async def schedule_timers(self, entries: Sequence[TimerEntry]) -> None:
+        """Adds schedules, or replaces due time and correlation id of those that wait. What is Reached stays; entries whose
+        call no longer exists are dropped, and take no other along."""
+
+    async def delete_timers(self, keys: Collection[Key]) -> None:
+        """Removes schedules; what isn't there is fine."""
+
+    async def due_tenants(self, now_us: int, limit: int) -> list[str]:
+        """Tenants that have schedules waiting with `due_at` not after `now_us`, those with the earliest first."""
+
+    async def find_due(self, tenant_ids: Collection[str], now_us: int, limit: int) -> list[TimerEntry]:
+        """These tenants' waiting schedules that are due, in due order; nothing of any other tenant."""
+
+    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
+        """From Scheduled to Reached; returns how many were. What is Reached already, or gone, is left alone."""
+
+    async def next_due_at(self) -> int | None:
+        """The earliest `due_at` that waits, of any tenant."""
+
+    async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
+        """The schedules that one request led to. For tracing: looks at all tenants."""
+
+
+#: Told which schedules are due; when it returns, they have been published, and what it raises makes them come again.
+OnDue = Callable[[Sequence[TimerEntry]], Awaitable[None]]
+
+
+class Timers(Protocol):
+    """Keeps schedules and tells when they are due, at least once, never early: by polling a table, or by a timer engine."""
+
+    async def start(self, on_due: OnDue) -> None:
+        """Begins to tell, also of what was due while nobody looked."""
+
+    async def schedule(self, entries: Sequence[TimerEntry]) -> None:
+        """As TimerStore.schedule_timers; durable when it returns."""
+
+    async def cancel(self, keys: Collection[Key]) -> None:
+        """As TimerStore.delete_timers."""
+
+    async def close(self) -> None:
+        """Tells nothing more. Idempotent."""

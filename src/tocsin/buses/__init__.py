@@ -1,0 +1,1 @@
+"""Message buses behind `tocsin.ports.bus`."""

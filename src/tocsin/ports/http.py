@@ -1,0 +1,48 @@
+"""The HTTP client port: send one request as it is, report what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from tocsin.model.answer import NoResponse
+
+
+class Request(NamedTuple):
+    """One request, sent once. `body` None sends none. `timeout_us` covers everything from resolving the name to the
+    answer's last byte."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+    timeout_us: int
+
+
+class Reply(NamedTuple):
+    """An answer: headers in their order, names as sent; `body` bounded, `truncated` when there was more."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    truncated: bool
+
+
+class Result(NamedTuple):
+    """What became of a request. `sent_at` is the wall clock, microseconds, when its first byte went out (None: it never
+    did); `duration_us` is from `send` to the end of the answer."""
+
+    outcome: Reply | NoResponse
+    sent_at: int | None
+    duration_us: int
+
+
+class Requester(Protocol):
+    """Sends requests without a task per request."""
+
+    def destination(self, url: str) -> str:
+        """What concurrency is limited by: scheme, host and port of the URL."""
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        """Starts it. `done` is called exactly once, later than this returns, on the event loop, whatever happens. A
+        request whose method is not idempotent (RFC 9110 section 9.2.2) is never sent twice."""

@@ -1,0 +1,63 @@
+"""Fixtures of real servers: one a test process and kind, fresh data for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.nats import NatsServer
+from tests.support.postgresql import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def shared_postgresql() -> Iterator[PostgresServer]:
+    """A server that nobody may stop; take `postgresql` for one's own."""
+    server = PostgresServer()
+    try:
+        server.init()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest_asyncio.fixture
+async def postgresql_url(shared_postgresql: PostgresServer) -> str:
+    """The URL of an empty database."""
+    return await shared_postgresql.create_database()
+
+
+@pytest.fixture
+def postgresql() -> Iterator[PostgresServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = PostgresServer(fsync=True)
+    try:
+        server.init()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_nats() -> Iterator[NatsServer]:
+    """A server that nobody may stop; take a subject prefix of one's own on it, or `nats` for one's own server."""
+    server = NatsServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def nats() -> Iterator[NatsServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = NatsServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
