@@ -41,10 +41,11 @@ class RequestSpec(
 
 
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """An answer as it is kept: secrets in headers redacted, the body a snippet (`truncated`: there was more)."""
+    """An answer as it is kept: header names in lower case, repeated ones joined by commas, secrets redacted; the body a
+    snippet (`truncated`: there was more)."""
 
     status: int
-    headers: list[tuple[str, str]]
+    headers: dict[str, str]
     body_snippet: str
     latency_ms: float
     truncated: bool = False
@@ -147,14 +148,14 @@ class ServiceCallRunning(Message, frozen=True):
 class ServiceCallSucceeded(Message, frozen=True):
     """Terminal: the service answered 2xx."""
 
-    response: ResponseMeta
+    response_meta: ResponseMeta
 
 
 class ServiceCallFailed(Message, frozen=True):
-    """Terminal. `response` is there when the service did answer."""
+    """Terminal. `response_meta` is there when the service did answer."""
 
-    error: ErrorMeta
-    response: ResponseMeta | None = None
+    error_meta: ErrorMeta
+    response_meta: ResponseMeta | None = None
 
 
 class ServiceCallDeleted(Message, frozen=True):
@@ -180,7 +181,7 @@ class ExecutionSucceeded(Message, frozen=True):
 
     execution_id: str
     finished_at_us: int
-    response: ResponseMeta
+    response_meta: ResponseMeta
 
 
 class ExecutionFailed(Message, frozen=True):
@@ -188,8 +189,8 @@ class ExecutionFailed(Message, frozen=True):
 
     execution_id: str
     finished_at_us: int
-    error: ErrorMeta
-    response: ResponseMeta | None = None
+    error_meta: ErrorMeta
+    response_meta: ResponseMeta | None = None
 
 
 class ExecutionInterrupted(Message, frozen=True):

@@ -36,7 +36,7 @@ class ExecutionRecord(NamedTuple):
     request_headers: dict[str, str]
     request_body: str | None
     response_status: int | None
-    response_headers: list[tuple[str, str]] | None
+    response_headers: dict[str, str] | None
     response_body: str | None
     error_message: str | None
 

@@ -36,7 +36,7 @@ class ExecutionEnd(NamedTuple):
     execution_id: str
     finished_at: int
     response_status: int | None
-    response_headers: list[tuple[str, str]] | None
+    response_headers: dict[str, str] | None
     response_body: str | None
     error_message: str | None
 

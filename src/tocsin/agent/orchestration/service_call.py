@@ -19,10 +19,10 @@ class Status(StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """How a call ended: `response` when the service answered, `error` when the call failed."""
+    """How a call ended: `response_meta` when the service answered, `error_meta` when the call failed."""
 
-    response: ResponseMeta | None = None
-    error: ErrorMeta | None = None
+    response_meta: ResponseMeta | None = None
+    error_meta: ErrorMeta | None = None
 
 
 class ServiceCall(msgspec.Struct, frozen=True, gc=False):
