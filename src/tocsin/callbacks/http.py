@@ -83,7 +83,7 @@ class HttpCaller:
         method = request.method
         try:
             target = self._target(request.url)
-            data = compose_plain(request, target, self._limits)
+            data = compose_plain(request, target)
         except InvalidUrl as error:
             self._refuse(done, Result(_invalid(error), None, 0))
             return

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tocsin import __version__
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.request import InvalidRequest, check_pairs
+from tocsin.callbacks.request import InvalidRequest, check_form, check_size
 from tocsin.callbacks.target import InvalidUrl, Target, parse_url
 from tocsin.ports.http import Request
 
@@ -27,7 +27,6 @@ def check_request(
     """What is wrong with a service call's request: the field (`method`, `url`, `headers`, `body`) and the reason, in words
     that follow the field's name. Empty when it can be sent; whether policy permits the target is EgressPolicy's to say.
     """
-    limits = limits or CallbackLimits()
     problems = []
     if method not in METHODS:
         problems.append(("method", _no_method(method)))
@@ -35,20 +34,25 @@ def check_request(
         parse_url(url)
     except InvalidUrl as error:
         problems.append(("url", str(error)))
-    problems += [("headers", reason) for reason in check_pairs(headers.items(), limits)]
+    pairs = headers.items()
+    problems += [("headers", reason) for reason in check_form(pairs) + check_size(pairs, limits or CallbackLimits())]
     if body is not None and method in _BODILESS:
         problems.append(("body", _no_body(method)))
     return problems
 
 
-def compose_plain(request: Request, target: Target, limits: CallbackLimits) -> bytes:
-    """Head and body of the request; its own headers, in their order, replace our user-agent. Raises InvalidRequest."""
+def compose_plain(request: Request, target: Target) -> bytes:
+    """Head and body of the request; its own headers, in their order, replace our user-agent.
+
+    How many headers a call may bring is checked when it is submitted, not here, where some were added. Raises
+    InvalidRequest.
+    """
     method, headers, body = request.method, request.headers, request.body
     if body is not None and method in _BODILESS:
         raise InvalidRequest(f"the body {_no_body(method)}")
     head, user_agent = _head(method, target)
     if headers:
-        reasons = check_pairs(headers, limits)
+        reasons = check_form(headers)
         if reasons:
             raise InvalidRequest("headers: " + "; ".join(reasons))
         for name, value in headers:
