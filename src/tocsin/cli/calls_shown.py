@@ -40,23 +40,31 @@ def show_call(call: Mapping[str, Any]) -> None:
 
 
 def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
-    """A line for each call."""
-    output.print_table(
-        ("id", "name", "status", "due", "outcome", "tags", "request"),
-        [
-            (
-                call["serviceCallId"],
-                call["name"],
-                call["status"],
-                output.relative(call["dueAt"]),
-                outcome_text(call.get("outcome"), short=True),
-                ", ".join(call.get("tags") or ()),
-                f"{call['requestSpec']['method']} {call['requestSpec']['url']}",
-            )
-            for call in calls
-        ],
-        whole=("id", "status"),
-    )
+    """A line for each call. On a terminal that is too narrow texts are cut, ids never; files and pipes get all of it."""
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    console = output.console()
+    table = Table(
+        *(Column(name, no_wrap=True) for name in ("id", "status", "due")), "name", "outcome", "tags", "request",
+        box=box.SIMPLE_HEAD, pad_edge=False,
+    )  # fmt: skip
+    for call in calls:
+        texts = (
+            call["name"],
+            outcome_text(call.get("outcome"), short=True),
+            ", ".join(call.get("tags") or ()),
+            f"{call['requestSpec']['method']} {call['requestSpec']['url']}",
+        )
+        table.add_row(
+            call["serviceCallId"],
+            Text(call["status"], style=output.STATUS_STYLES.get(call["status"], "")),
+            output.relative(call["dueAt"]),
+            # The columns may shrink, their texts then end in an ellipsis instead of a second line.
+            *(Text(text, no_wrap=console.is_terminal, overflow="ellipsis") for text in texts),
+        )
+    console.print(table)
 
 
 def show_trace(trace: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -42,15 +42,13 @@ def print_json(value: Any) -> None:
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], whole: Container[str] = ()) -> None:
-    """A plain table, without lines between rows; values are never read as markup. Columns named in `whole` are never
-    wrapped or cut while the terminal is wide enough for them: people copy their values."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A plain table, without lines between rows; values are never read as markup."""
     from rich import box
-    from rich.table import Column, Table
+    from rich.table import Table
     from rich.text import Text
 
-    made = [Column(name, no_wrap=name in whole, overflow="fold") for name in columns]
-    table = Table(*made, box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         cells = ["" if cell is None else str(cell) for cell in row]
         table.add_row(*(Text(cell, style=STATUS_STYLES.get(cell, "")) for cell in cells))
