@@ -17,6 +17,7 @@ from reference_telemetry import api_page, events_page, metrics_page
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
 from tocsin.config import Settings, env_name, setting_name
@@ -81,6 +82,7 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
         "Service calls: what they can ask for, and how the agent spends time and memory.",
         AgentLimits,
     ),
+    ("The agent's messages", "Between its modules, within the process or over a broker.", BusLimits),
 )
 
 

@@ -87,6 +87,7 @@ class TestSources:
             settings.input_limits(),
             settings.api_limits(),
             settings.agent_limits(),
+            settings.bus_limits(),
         )
         assert {type(limits) for limits in made} == LIMITS.keys()
         for limits in made:

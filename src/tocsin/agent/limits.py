@@ -53,7 +53,7 @@ class AgentLimits:
     #: nobody was told (a commit whose outcome stayed unknown); how long a stop waits for what is under way.
     outbox_mark_interval_us: int = 10_000
     outbox_sweep_interval_us: int = 10_000_000
-    outbox_close_timeout_us: int = 5_000_000
+    outbox_close_timeout_us: int = 1_000_000
     #: How long published outbox rows are kept: traces are made from them.
     outbox_retention_us: int = 86_400_000_000
     #: How long finished calls are kept.

@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
@@ -53,7 +54,7 @@ from tocsin.model.validation import InputLimits
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits)
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -62,11 +63,12 @@ LIMITS: dict[type, str] = {
     InputLimits: "",
     ApiLimits: "api",
     AgentLimits: "agent",
+    BusLimits: "bus",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "agent")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "agent", "bus")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -254,6 +256,17 @@ class Settings(_Limits):
     def agent_limits(self) -> AgentLimits:
         """The service agent's share."""
         return self._filled(AgentLimits)
+
+    def bus_limits(self) -> BusLimits:
+        """The bus's share."""
+        return self._filled(BusLimits)
+
+    def agent_database_options(self) -> dict[str, Any]:
+        """Keyword arguments of AgentDatabase."""
+        return {
+            "synchronous": self.sqlite_synchronous,
+            "busy_timeout_ms": max(1, self.sqlite_busy_timeout // 1_000),
+        }
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""
