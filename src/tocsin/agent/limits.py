@@ -13,6 +13,8 @@ class AgentLimits:
     request_timeout_us: int = 30_000_000
     #: A request's body, as it is sent.
     request_body_bytes_max: int = 102_400
+    #: Arrays and objects within one another in a request's body, which is read again wherever the call goes.
+    request_body_depth_max: int = 100
     #: What is kept of a request's or an answer's body.
     snippet_bytes_max: int = 4_096
     #: Response headers beyond this are left out of what is kept.
