@@ -80,6 +80,7 @@ class MemoryLog:
 
     async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
         """See ExecutionLog."""
+        self._changes.tell()
         await self.open.wait()
         if self.begin_failures:
             raise self.begin_failures.pop(0)

@@ -22,6 +22,8 @@ from tocsin.agent.messages import (
     ScheduleTimer,
     StartExecution,
 )
+from tocsin.buses.embedded import EmbeddedBus
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.model.errors import DefiniteFailure, StoreUnavailable
 from tocsin.ports.bus import InvalidMessage
@@ -328,6 +330,32 @@ async def test_many_are_written_in_few_batches() -> None:
         begins = [count for step, count in bench.log.batches if step == "begin"]
         assert begins[0] == bench.limits.executions_per_destination_max
         assert sum(begins) == 200
+
+
+async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.events.append)
+        bench.handlers.subscribe(bus)
+        await bus.start()
+        orders = [bench.order(service.url) for _ in range(100)]
+        bench.log.open.clear()
+        publishing = asyncio.ensure_future(bus.publish([order.envelope for order in orders]))
+        await bench.changes.until(lambda: bench.executor.held > 0)
+        assert not publishing.done()
+        bench.log.open.set()
+        go.set()
+        await publishing
+        assert bus.waiting == 0
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
+        assert len(service.arrivals) == 100
+        await bus.drain()
+        await bus.close()
 
 
 # -- limits
