@@ -114,10 +114,10 @@ def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Sni
 
 def cut_text(text: str, bytes_max: int) -> Snippet:
     """At most `bytes_max` bytes of UTF-8 of the text, no character cut in two, control characters made visible."""
+    if len(text) <= bytes_max and text.isascii() and text.isprintable():
+        return Snippet(text, False)
     if _INVISIBLE.search(text) is not None:
         text = text.translate(_VISIBLE)
-    if len(text) * 4 <= bytes_max:
-        return Snippet(text, False)
     encoded = text.encode()
     if len(encoded) <= bytes_max:
         return Snippet(text, False)
