@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,29 +22,13 @@ from tocsin.agent.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
+from tocsin.callbacks.plain import check_request
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.model.validation import METHODS
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 
 
 def now_us() -> int:
     return time.time_ns() // 1_000
-
-
-def check_request(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> list[tuple[str, str]]:
-    """A few of the rules of the real one."""
-    problems = [("headers", f"{name!r} is not a header name") for name in headers if not _TOKEN.fullmatch(name)]
-    problems += [
-        ("headers", f"{name} has a bad value") for name, value in headers.items() if not _VALUE.fullmatch(value)
-    ]
-    if method not in (*METHODS, "OPTIONS"):
-        problems.append(("method", "is not a method"))
-    if body is not None and method in ("GET", "HEAD"):
-        problems.append(("body", f"can't be sent with {method}"))
-    return problems
 
 
 @dataclass
