@@ -234,7 +234,7 @@ class Bench:
         self.log = self.log or MemoryLog(self.changes)
         self.events: list[AgentEvent] = []
         self.caller = HttpCaller(CallbackLimits(), self.egress, clock)
-        self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.events.append)
+        self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.observe)
         self.handlers = ExecutionHandlers(self.executor, self.registry)
         self._numbers = itertools.count(1)
         return self
@@ -242,6 +242,11 @@ class Bench:
     async def __aexit__(self, *_: object) -> None:
         await self.executor.drain(0)
         await self.caller.close()
+
+    def observe(self, event: AgentEvent) -> None:
+        """Keeps it."""
+        self.events.append(event)
+        self.changes.tell()
 
     def order(self, url: str, method: str = "POST", *, correlation_id: str | None = None, **spec: Any) -> FakeDelivery:
         """A StartExecution of a new call, not handed over yet."""

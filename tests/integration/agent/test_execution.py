@@ -340,7 +340,7 @@ async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
         return answer()
 
     async with Bench() as bench, Service(reply, bench.changes) as service:
-        bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.events.append)
+        bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.observe)
         bench.handlers.subscribe(bus)
         await bus.start()
         orders = [bench.order(service.url) for _ in range(100)]
