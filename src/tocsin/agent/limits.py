@@ -21,7 +21,7 @@ class AgentLimits:
     response_headers_max: int = 64
     #: Requests to services under way at once, in all and to one scheme, host and port.
     executions_in_flight_max: int = 512
-    executions_per_destination_max: int = 64
+    executions_per_destination_max: int = 256
     #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
     executions_max: int = 3
     #: Characters of a name, of a tag, of an idempotency key; tags of a call.
