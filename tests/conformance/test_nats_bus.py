@@ -13,6 +13,7 @@ from tocsin.buses.nats import NatsBus
 from tocsin.ports.bus import Bus, Check
 from tocsin.testing.bus_conformance import BusConformance
 from tocsin.testing.bus_conformance_base import Notes
+from tocsin.testing.bus_conformance_broker import Broker, BrokerConformance
 
 
 def prefix_of(folder: Path) -> str:
@@ -26,6 +27,18 @@ class TestNatsBus(BusConformance):
     @pytest.fixture(autouse=True)
     def _take_server(self, shared_nats: NatsServer) -> None:
         self.server = shared_nats
+
+    def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
+        return NatsBus(self.server.url, limits, check, notes.observe, prefix=prefix_of(folder), owner=str(folder))
+
+
+class TestNatsBroker(BrokerConformance):
+    server: NatsServer
+
+    @pytest.fixture(autouse=True)
+    def broker(self, nats: NatsServer) -> Broker:
+        self.server = nats
+        return nats
 
     def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
         return NatsBus(self.server.url, limits, check, notes.observe, prefix=prefix_of(folder), owner=str(folder))
