@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from tocsin.agent.adapters.engine_timers import AgentCaller, EngineTimers
+from tocsin.agent.adapters.agent_caller import AgentCaller
+from tocsin.agent.adapters.engine_timers import EngineTimers
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
@@ -52,7 +53,9 @@ class ServiceAgent:
         self._registry = Registry(self._new_id, clock.now_us)
         self._log = AgentLog(time.monotonic)
         self.metrics = AgentMetrics(self._gauges, time.time)
-        self.caller = AgentCaller(client) if settings.agent_timer == "engine" else None
+        self.caller = (
+            AgentCaller(client, clock, self._limits.polling_batch_max) if settings.agent_timer == "engine" else None
+        )
         self._database: AgentDatabase | None = None
         self._bus: Bus | None = None
         self._dispatcher: OutboxDispatcher | None = None
@@ -128,7 +131,7 @@ class ServiceAgent:
         database = self._database
         assert database is not None
         if self.caller is not None:
-            return EngineTimers(service, self.caller, self._clock, self._limits, self._observe)
+            return EngineTimers(service, self.caller, self._clock, self._limits)
         return PollingTimers(database.timers, self._clock, self._limits, self._observe)
 
     def _observe(self, event: AgentEvent) -> None:
