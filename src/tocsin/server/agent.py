@@ -66,7 +66,7 @@ class ServiceAgent:
 
     async def open(self) -> None:
         """Locks and migrates the database; raises StoreError. To be called before anything of the node is promised."""
-        database = AgentDatabase(self._settings.agent_database_url(), **self._settings.agent_database_options())
+        database = AgentDatabase(self._settings.agent_database_url(), self._settings.sql_settings())
         await database.open()
         self._database = database
 
