@@ -65,6 +65,7 @@ class PostgresStore:
     seconds longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one waits for
     another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool to get
     free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    Without `create`, a schema that is missing is StoreUnavailable.
 
     A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
     the session's.
@@ -86,6 +87,7 @@ class PostgresStore:
         acquire_timeout_s: float = 10.0,
         read_octets_max: int = 16 * _MIB,
         application_name: str = "tocsin",
+        create: bool = True,
     ) -> None:
         self._settings = PostgresSettings(
             url=url,
@@ -96,6 +98,7 @@ class PostgresStore:
             lock_timeout_s=lock_timeout_s,
             acquire_timeout_s=acquire_timeout_s,
         )
+        self._create = create
         self._sizes = (writers, loaders, readers)
         self._read_octets_max = read_octets_max
         self._lanes: builtins.list[_Lane] = []
@@ -114,7 +117,7 @@ class PostgresStore:
         try:
             number = await pool.run(
                 Doing.CONNECTING,
-                lambda connection: prepare(connection, schema, place, total_shards),
+                lambda connection: prepare(connection, schema, place, total_shards, create=self._create),
                 bounded=False,
             )
         except BaseException:

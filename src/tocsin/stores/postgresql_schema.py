@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from tocsin.model.errors import ConfigError, SchemaTooNew, StoreCorrupted
-from tocsin.stores import TOTAL_SHARDS_DEFAULT
+from tocsin.model.errors import ConfigError, SchemaTooNew, StoreCorrupted, StoreUnavailable
+from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.postgresql_driver import Connection
 
 _MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
@@ -21,12 +21,12 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
 
 
-async def prepare(connection: Connection, schema: str, place: str, total_shards: int | None) -> int:
+async def prepare(connection: Connection, schema: str, place: str, total_shards: int | None, *, create: bool) -> int:
     """Brings the schema to the newest version, forward only, and fixes the number of shards; returns that number.
 
     One transaction under an advisory lock, so that of many nodes that start at once one does it. Raises SchemaTooNew for
-    a schema that a newer Tocsin wrote, StoreCorrupted for one that isn't Tocsin's, ConfigError for another number of
-    shards than that under which data exists, or for a database that can't be used.
+    a schema that a newer Tocsin wrote, StoreCorrupted for one that isn't Tocsin's, StoreUnavailable for none without
+    `create`, ConfigError for another number of shards than that under which data exists, or for a server that won't do.
     """
     await _check_server(connection, place)
     async with connection.transaction():
@@ -36,6 +36,8 @@ async def prepare(connection: Connection, schema: str, place: str, total_shards:
             "SET LOCAL idle_in_transaction_session_timeout = 0"
         )
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('tocsin ' || $1, 0))", schema)
+        if not create and await _is_missing(connection, schema):
+            raise StoreUnavailable(f"{place} has no schema {schema}; `tocsin migrate` makes it")
         await _migrate(connection, schema, place)
         return await _fix_total_shards(connection, total_shards)
 
@@ -65,9 +67,13 @@ async def _migrate(connection: Connection, schema: str, place: str) -> None:
         await _put_number(connection, "schema_version", newest)
 
 
+async def _is_missing(connection: Connection, schema: str) -> bool:
+    return bool(await connection.fetchval("SELECT to_regclass(format('%I.meta', $1::text)) IS NULL", schema))
+
+
 async def _version(connection: Connection, schema: str, place: str) -> int:
     """The version of the schema; makes an empty one where there is none."""
-    if await connection.fetchval("SELECT to_regclass(format('%I.meta', $1::text)) IS NULL", schema):
+    if await _is_missing(connection, schema):
         strange = await connection.fetchval(
             "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
             "WHERE n.nspname = $1 LIMIT 1",
@@ -91,7 +97,7 @@ async def _fix_total_shards(connection: Connection, wanted: int | None) -> int:
         return fixed
     if fixed is not None and await connection.fetchval("SELECT 1 FROM timers LIMIT 1") is not None:
         raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
-    number = wanted or TOTAL_SHARDS_DEFAULT
+    number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
     await _put_number(connection, "total_shards", number)
     return number
 
