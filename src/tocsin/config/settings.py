@@ -1,8 +1,8 @@
 """Settings from flags, environment, a TOML file and defaults, the first that has one winning.
 
 The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
-that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`
-and `sqlite` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
+that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`,
+`sqlite` and `postgresql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ LIMITS: dict[type, str] = {
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "agent", "bus", "agent_sql")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -171,8 +171,8 @@ class Settings(_Limits):
     data_dir: Path = Field(Path("data"), description="Folder for everything that is kept.")
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
-        description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, or `memory://`, which "
-        "forgets. Unset: `tocsin.db` in `data_dir`.",
+        description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
+        "`postgresql://user:password@host:port/database`, or `memory://`, which forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
@@ -183,7 +183,9 @@ class Settings(_Limits):
         "svc", description="First word of the agent's subjects on the broker; each agent on one broker needs its own."
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
-        None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 4."
+        None,
+        description="Partitions of all timers, fixed at the first start. Unset: what the store has; "
+        "for a new one 4, in PostgreSQL 16.",
     )
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
@@ -245,6 +247,24 @@ class Settings(_Limits):
     sqlite_busy_timeout: Duration = Field(
         5 * US_PER_SECOND, description="How long a transaction waits for another process's."
     )
+    postgresql_schema: str = Field("tocsin", description="The schema that everything is in; made when it is missing.")
+    postgresql_loaders: Count = Field(
+        3, description="Connections for what the engine waits for: loads, claims, heartbeats."
+    )
+    postgresql_readers: Count = Field(2, description="Connections for lists and API keys.")
+    postgresql_connect_timeout: Duration = Field(
+        5 * US_PER_SECOND, description="How long making a connection may take."
+    )
+    postgresql_statement_timeout: Duration = Field(
+        20 * US_PER_SECOND, description="How long the server may take for a statement, a commit included."
+    )
+    postgresql_lock_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long a statement waits for another transaction."
+    )
+    postgresql_acquire_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long one waits for a connection that is free."
+    )
+    postgresql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
 
     def engine_limits(self) -> EngineLimits:
         """The engine's share of the settings."""
@@ -323,6 +343,21 @@ class Settings(_Limits):
             "busy_timeout_ms": max(1, self.sqlite_busy_timeout // 1_000),
         }
 
+    def postgresql_options(self) -> dict[str, Any]:
+        """Keyword arguments of PostgresStore. Each of the engine's lanes has a writing connection."""
+        return {
+            "schema": self.postgresql_schema,
+            "writers": self.engine_limits().lanes,
+            "loaders": self.postgresql_loaders,
+            "readers": self.postgresql_readers,
+            "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
+            "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
+            "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
+            "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
+            "read_octets_max": self.postgresql_read_bytes_max,
+            "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
+        }
+
     def retention_us(self) -> int:
         """Retention of a namespace created without one, microseconds."""
         return self.history_retention
@@ -378,5 +413,6 @@ def is_duration(field: str) -> bool:
 
 _DURATIONS = frozenset(
     {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
     | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

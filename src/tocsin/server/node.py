@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import cast
-from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
@@ -35,8 +34,8 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.server.agent import ServiceAgent
+from tocsin.server.stores import open_store
 from tocsin.service import TimerService
-from tocsin.stores.memory import MemoryStore
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.telemetry.logs import EventLog, configure_logging
@@ -65,17 +64,6 @@ def loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def open_store(settings: Settings) -> Store:
-    """The store that the settings' URL names; ConfigError for a scheme that there is no adapter for."""
-    url = settings.store_url()
-    scheme = urlsplit(url).scheme
-    if scheme == "memory":
-        return MemoryStore(SystemClock(), exclusive=True)
-    if scheme == "sqlite":
-        return SqliteStore(settings.sqlite_path(), **settings.sqlite_options())
-    raise ConfigError(f"store: no adapter for {scheme}://; there are sqlite:///path and memory://")
 
 
 class KeyRing:
