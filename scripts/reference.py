@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from reference_telemetry import api_page, events_page, metrics_page
 
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
@@ -75,6 +76,11 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
     ("Callbacks", "The HTTP client that calls the webhooks.", CallbackLimits),
     ("Timers", "What a timer, a namespace or a list can ask for.", InputLimits),
     ("Requests", "HTTP requests as such.", ApiLimits),
+    (
+        "The service agent",
+        "Service calls: what they can ask for, and how the agent spends time and memory.",
+        AgentLimits,
+    ),
 )
 
 

@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
+from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
 from tocsin.config.values import (
+    AgentTimer,
     Bytes,
     Count,
     Duration,
@@ -28,14 +31,17 @@ from tocsin.config.values import (
     LogLevel,
     Synchronous,
     YesNo,
+    broker_address,
     byte_count,
     count,
+    database_address,
     duration,
     egress_entries,
     factor,
     one_of,
     redacted,
     store_address,
+    subject_prefix,
     words,
 )
 from tocsin.engine.limits import EngineLimits
@@ -47,14 +53,20 @@ from tocsin.model.validation import InputLimits
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits)
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
-LIMITS: dict[type, str] = {EngineLimits: "", CallbackLimits: "callbacks", InputLimits: "", ApiLimits: "api"}
+LIMITS: dict[type, str] = {
+    EngineLimits: "",
+    CallbackLimits: "callbacks",
+    InputLimits: "",
+    ApiLimits: "api",
+    AgentLimits: "agent",
+}
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "agent")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -144,6 +156,14 @@ class Settings(_Limits):
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, or `memory://`, which "
         "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
+    broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
+        None,
+        description="Where the service agent's modules exchange messages: `nats://host:port` for NATS JetStream. Unset: "
+        "within the process.",
+    )
+    broker_prefix: Annotated[str, BeforeValidator(subject_prefix)] = Field(
+        "svc", description="First word of the agent's subjects on the broker; each agent on one broker needs its own."
+    )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 4."
     )
@@ -179,6 +199,17 @@ class Settings(_Limits):
         None,
         description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
         "a loopback address.",
+    )
+    agent_enabled: YesNo = Field(True, description="Whether the service agent runs beside the timer service.")
+    agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
+        None,
+        description="Where the agent keeps its tables: a path or `sqlite:///path`, or `postgresql://…`. Unset: `agent.db` in "
+        "`data_dir`; with a PostgreSQL `store` that database.",
+    )
+    agent_timer: Annotated[AgentTimer, BeforeValidator(partial(one_of, ("polling", "engine")))] = Field(
+        "polling",
+        description="What tells the agent that a call is due: `polling` its own table, or the timer `engine` of this "
+        "process.",
     )
     sqlite_synchronous: Annotated[Synchronous, BeforeValidator(partial(one_of, ("FULL", "NORMAL")))] = Field(
         "FULL",
@@ -219,6 +250,21 @@ class Settings(_Limits):
             value = getattr(self, limit_setting(kind, field))
             values[field.name] = value / US_PER_SECOND if field.name.endswith("_s") else value
         return kind(**values)
+
+    def agent_limits(self) -> AgentLimits:
+        """The service agent's share."""
+        return self._filled(AgentLimits)
+
+    def agent_database_url(self) -> str:
+        """The URL of the agent's database: as set, or beside the timers."""
+        if self.agent_database is not None:
+            return self.agent_database
+        scheme = self.store_url().partition(":")[0]
+        if scheme == "memory":
+            return "sqlite://"
+        if scheme == "postgresql":
+            return self.store_url()
+        return f"sqlite:///{self.data_dir / 'agent.db'}"
 
     def store_url(self) -> str:
         """The store's URL, `sqlite:///<data_dir>/tocsin.db` unless another was chosen."""
@@ -270,13 +316,19 @@ class Settings(_Limits):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, then environment, then the file; no `.env`, which would make settings depend on the working folder."""
+        """Flags, then environment, then its aliases, then the file; no `.env`, which would make settings depend on the
+        working folder."""
         flags = cast(Any, init_settings).init_kwargs
         path = flags.get("config") or os.environ.get(ENV_PREFIX + "CONFIG")
-        return init_settings, env_settings, _FileSource(settings_cls, read_file(path, fields_by_name()) if path else {})
+        return (
+            init_settings,
+            env_settings,
+            _EntrySource(settings_cls, read_aliases(os.environ)),
+            _EntrySource(settings_cls, read_file(path, fields_by_name()) if path else {}),
+        )
 
 
-class _FileSource(PydanticBaseSettingsSource):
+class _EntrySource(PydanticBaseSettingsSource):
     def __init__(self, settings_cls: type[BaseSettings], entries: Mapping[str, Entry]) -> None:
         super().__init__(settings_cls)
         self._entries = entries

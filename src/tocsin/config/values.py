@@ -121,6 +121,38 @@ def store_address(value: object) -> object:
     return value
 
 
+def broker_address(value: object) -> object:
+    """The URL of a broker that there is an adapter for; `embedded` stands for none."""
+    if isinstance(value, str) and value.strip().lower() in ("embedded", "embedded://"):
+        return None
+    if not isinstance(value, str) or urlsplit(value).scheme not in ("nats", "tls") or not urlsplit(value).netloc:
+        raise ValueError("is no broker's URL; write nats://host:4222, or embedded for none")
+    return value
+
+
+def subject_prefix(value: object) -> str:
+    """One token of a subject."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise ValueError("is no prefix; 1 to 32 of A-Z a-z 0-9 _ -")
+    return value
+
+
+def database_address(value: object) -> object:
+    """The URL of an SQLite file or a PostgreSQL database; a bare path is a file's."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("is neither a path nor a URL; there are sqlite:///path and postgresql://…")
+    if "://" not in value:
+        return f"sqlite:///{value}"
+    scheme = urlsplit(value).scheme
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        raise ValueError(
+            f"names {scheme}://, for which there is no adapter; there are sqlite:///path and postgresql://…"
+        )
+    if scheme == "sqlite" and value != "sqlite://" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
+        raise ValueError("has no path; write sqlite:///relative/agent.db or sqlite:////absolute/agent.db")
+    return value
+
+
 Duration = Annotated[int, BeforeValidator(duration)]
 Count = Annotated[int, BeforeValidator(count)]
 Bytes = Annotated[int, BeforeValidator(byte_count)]
@@ -128,6 +160,7 @@ YesNo = Annotated[bool, BeforeValidator(yes_no)]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
 Synchronous = Literal["FULL", "NORMAL"]
+AgentTimer = Literal["polling", "engine"]
 
 
 def redacted(text: str) -> str:

@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.checks import positive_data_acceptance, use_after_free
 
 from conftest import Keys, Served, make_api
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.api.openapi import describe
 from tocsin.api.operations import OPERATIONS
@@ -39,7 +40,7 @@ def open_server(serve: Callable[..., Served]) -> Served:
 
 
 # Made here, not fetched, so that each operation is a test of its own; another test sees that the server says the same.
-DESCRIPTION = json.loads(describe(InputLimits(), ApiLimits(), metrics_open=True, keys_required=False))
+DESCRIPTION = json.loads(describe(InputLimits(), ApiLimits(), AgentLimits(), metrics_open=True, keys_required=False))
 schema = schemathesis.openapi.from_dict(DESCRIPTION)
 
 

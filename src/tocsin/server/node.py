@@ -1,4 +1,4 @@
-"""The composition root: the one place that names concrete adapters and ties them to the engine."""
+"""A node: the timer service, and the service agent beside it."""
 
 from __future__ import annotations
 
