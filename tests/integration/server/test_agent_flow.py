@@ -100,7 +100,7 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
     assert done["status"] == "Succeeded"
     assert done["tags"] == ["first"]
     assert done["outcome"]["responseMeta"]["status"] == 200
-    assert done["outcome"]["responseMeta"]["bodySnippet"] == '{"n":1}'
+    assert done["outcome"]["responseMeta"]["bodySnippet"] == '{"n": 1}'
     assert [execution["response"]["status"] for execution in done["executions"]] == [200]
     assert parse_instant(done["submittedAt"]) <= parse_instant(done["startedAt"]) <= parse_instant(done["finishedAt"])
 
@@ -161,7 +161,7 @@ async def test_what_was_scheduled_survives_an_orderly_restart(server: ServerProc
     client, tenant = Client(server.address), new_id()
     due_at = now_us() + 1_500_000
     kept = await submit(client, tenant, f"{receiver.url}/kept", dueAt=format_instant(due_at))
-    deleted = await submit(client, tenant, f"{receiver.url}/deleted", dueAt=format_instant(due_at))
+    deleted = await submit(client, tenant, f"{receiver.url}/deleted", dueAt=format_instant(due_at + 3_600_000_000))
     client.close()
     assert await server.stop() == 0
     await server.start()
