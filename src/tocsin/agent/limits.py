@@ -21,7 +21,7 @@ class AgentLimits:
     response_headers_max: int = 64
     #: Requests to services under way at once, in all and to one scheme, host and port.
     executions_in_flight_max: int = 512
-    executions_per_destination_max: int = 64
+    executions_per_destination_max: int = 256
     #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
     executions_max: int = 3
     #: Characters of a name, of a tag, of an idempotency key; tags of a call.
@@ -53,7 +53,7 @@ class AgentLimits:
     #: nobody was told (a commit whose outcome stayed unknown); how long a stop waits for what is under way.
     outbox_mark_interval_us: int = 10_000
     outbox_sweep_interval_us: int = 10_000_000
-    outbox_close_timeout_us: int = 5_000_000
+    outbox_close_timeout_us: int = 1_000_000
     #: How long published outbox rows are kept: traces are made from them.
     outbox_retention_us: int = 86_400_000_000
     #: How long finished calls are kept.

@@ -161,7 +161,10 @@ def _depths(entries: Sequence[Mapping[str, Any]]) -> list[int]:
 def _detail(detail: Mapping[str, Any]) -> str:
     parts = []
     for name, value in detail.items():
-        if value is not None and value != "":
+        if name.endswith("AtUs") and isinstance(value, int):
+            parts.append(f"{name[:-2]}={format_instant(value)[11:]}")
+        elif name != "serviceCallId" and value is not None and value != "":
+            # All of it is about one call, whose id everybody has just typed.
             text = value if isinstance(value, str) else output.compact(value)
             parts.append(f"{name}={_shortened(text)}")
     return "  ".join(parts)

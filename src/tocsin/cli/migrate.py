@@ -18,12 +18,10 @@ def migrate(config: ConfigFile = None, data_dir: DataDir = None, store: Store = 
     import asyncio
 
     from tocsin.config import load_settings
-    from tocsin.stores.sqlite import SqliteStore
-    from tocsin.stores.sqlite_connection import migrations
+    from tocsin.server.stores import newest_schema, open_store
 
     settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
-    path = settings.sqlite_path()
-    opened = SqliteStore(path, **settings.sqlite_options())
+    opened = open_store(settings, memory=False)
 
     async def open_and_close() -> int:
         try:
@@ -32,7 +30,7 @@ def migrate(config: ConfigFile = None, data_dir: DataDir = None, store: Store = 
             await opened.close()
 
     shards = asyncio.run(open_and_close())
-    result = {"store": settings.store_url_redacted(), "schema": migrations()[-1][0], "shards": shards}
+    result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
     if as_json:
         output.print_json(result)
     else:

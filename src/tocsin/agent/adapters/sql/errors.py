@@ -86,6 +86,9 @@ def postgresql_lost(error: BaseException) -> bool:
     code = sqlstate(error)
     if code:
         return code.startswith("08") or code in _POSTGRESQL_LOST
+    if isinstance(cause, ValueError):
+        # asyncpg's InterfaceError for a value that it can't encode.
+        return False
     return isinstance(cause, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | asyncio.TimeoutError) or (
         isinstance(error, exc.DBAPIError) and error.connection_invalidated
     )

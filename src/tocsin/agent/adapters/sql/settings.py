@@ -33,5 +33,7 @@ class SqlSettings:
     conflicts_max: int = 10
     #: How long to wait for another agent to give the database up.
     lock_wait_s: float = 2.0
-    #: PostgreSQL: the pause before the lock is tried for again, after its connection was lost.
-    lock_retry_s: float = 0.5
+    #: PostgreSQL: how often to see whether the lock's connection still lives, and the pause before the lock is tried for
+    #: again after it didn't.
+    lock_check_s: float = 5.0
+    lock_retry_s: float = 0.2

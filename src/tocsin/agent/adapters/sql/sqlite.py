@@ -16,9 +16,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, sqlite_meaning
-from tocsin.agent.adapters.sql.lock import FileLock
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.agent.adapters.sql.sqlite_lock import FileLock
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 T = TypeVar("T")

@@ -97,7 +97,7 @@ def _indexes() -> None:
 
 def _alter(connection: sa.Connection) -> None:
     op.drop_index("idx_service_call_tags_tag", "service_call_tags")
-    for table, columns in {
+    added: dict[str, list[sa.Column[Any]]] = {
         "service_calls": [
             sa.Column("correlation_id", KEY),
             sa.Column("fingerprint", KEY),
@@ -117,7 +117,8 @@ def _alter(connection: sa.Connection) -> None:
             sa.Column("last_error", sa.Text),
             sa.Column("parked_at", INSTANT),
         ],
-    }.items():
+    }
+    for table, columns in added.items():
         for column in columns:
             op.add_column(table, column)
     changes = ", ".join(f"{name} = {value.format(old='')}" for name, value in CALL_COLUMNS.items())
