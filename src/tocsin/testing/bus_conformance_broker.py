@@ -33,7 +33,7 @@ class Broker(Protocol):
         """SIGKILL."""
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing answers."""
+        """SIGSTOP, and returns when it stands: connections stay open, nothing answers."""
 
     def resume(self) -> None:
         """SIGCONT."""
