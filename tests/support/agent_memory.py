@@ -258,9 +258,9 @@ class MemoryTimerStore:
             self.entries[key] = self.entries[key]._replace(reached_at=reached_at_us)
         return len(waiting)
 
-    async def next_due_at(self) -> int | None:
+    async def next_due_at(self, after_us: int) -> int | None:
         await self._enter()
-        return min((entry.due_at for entry in self._waiting()), default=None)
+        return min((entry.due_at for entry in self._waiting() if entry.due_at > after_us), default=None)
 
     async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
         await self._enter()

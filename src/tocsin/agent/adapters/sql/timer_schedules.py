@@ -74,7 +74,14 @@ MARK_FIRED = Query(
     {"moment": Instant()},
 )
 NEXT_DUE_AT = Query(
-    {}, lambda given: select(_schedules.due_at).where(_waits).order_by(_schedules.due_at).limit(literal_column("1"))
+    {},
+    lambda given: (
+        select(_schedules.due_at)
+        .where(_waits, _schedules.due_at > bindparam("after", type_=Instant()))
+        .order_by(_schedules.due_at)
+        .limit(literal_column("1"))
+    ),
+    {"after": Instant()},
 )
 FIND_BY_CORRELATION = Query(
     {},
@@ -181,8 +188,8 @@ class SqlTimerStore:
             lambda connection: MARK_FIRED.count(connection, sorted(keys), moment=reached_at_us)
         )
 
-    async def next_due_at(self) -> int | None:
-        rows = await self._database.read(NEXT_DUE_AT.fetch)
+    async def next_due_at(self, after_us: int) -> int | None:
+        rows = await self._database.read(lambda connection: NEXT_DUE_AT.fetch(connection, after=after_us))
         return rows[0][0] if rows else None
 
     async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
