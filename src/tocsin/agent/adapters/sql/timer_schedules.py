@@ -74,7 +74,7 @@ MARK_FIRED = Query(
     {"moment": Instant()},
 )
 NEXT_DUE_AT = Query(
-    {}, lambda given: select(_schedules.due_at).where(_waits).order_by(_schedules.due_at).limit(text("1"))
+    {}, lambda given: select(_schedules.due_at).where(_waits).order_by(_schedules.due_at).limit(literal_column("1"))
 )
 FIND_BY_CORRELATION = Query(
     {},
