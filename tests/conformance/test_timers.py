@@ -6,6 +6,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from tests.support.agent_memory import MemoryTimerStore
 from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.agent.adapters.engine_timers import NAMESPACE, EngineTimers
+from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.orchestration.service_call import ServiceCall, Status
 from tocsin.agent.timer.handlers import envelope_id
 from tocsin.agent.timer.polling import PollingTimers
 from tocsin.agent.timer.ports import TimerEntry, Timers, TimerStore
@@ -22,7 +25,7 @@ from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import TimerNotFound
-from tocsin.model.timer import Status
+from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
 from tocsin.ports.callback import Exchange, Ring
@@ -32,6 +35,7 @@ from tocsin.telemetry.clock import SystemClock
 
 MS = 1_000
 TIMEOUT_S = 30.0
+KINDS = ["memory table", "sqlite", "engine"]
 LIMITS = AgentLimits(polling_batch_max=7)
 CLOCK = SystemClock()
 new_id = Uuid7Source(CLOCK.now_us)
@@ -81,6 +85,9 @@ class Harness(Protocol):
     async def open(self) -> None:
         """Makes them, over what is stored already."""
 
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        """Makes the service calls that schedules of these keys belong to, where the storage asks for them."""
+
     async def reached(self, key: Key) -> None:
         """Returns when it is stored that this schedule was told."""
 
@@ -100,6 +107,9 @@ class PollingHarness:
 
     async def open(self) -> None:
         self.timers = PollingTimers(self._store, CLOCK, LIMITS, self._observe)
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        pass
 
     async def reached(self, key: Key) -> None:
         async with asyncio.timeout(TIMEOUT_S), self._polled:
@@ -121,6 +131,32 @@ class PollingHarness:
     async def _notify(self) -> None:
         async with self._polled:
             self._polled.notify_all()
+
+
+class SqlHarness(PollingHarness):
+    """The table of the agent's database."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self) -> None:
+        self._database = AgentDatabase(self._url)
+        await self._database.open()
+        super().__init__(self._database.timers)
+        await super().open()
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        calls = [
+            ServiceCall(
+                *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+            )
+            for key in keys
+        ]
+        await self._database.calls.transact(lambda transaction: transaction.insert(calls))
+
+    async def close(self) -> None:
+        await super().close()
+        await self._database.close()
 
 
 class NoHttp:
@@ -166,6 +202,9 @@ class EngineHarness:
     def _fatal(self, error: BaseException) -> None:
         raise error
 
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        pass
+
     async def reached(self, key: Key) -> None:
         async with asyncio.timeout(TIMEOUT_S):
             while not await self._is_reached(key):
@@ -177,7 +216,7 @@ class EngineHarness:
             view = await self._service.get(NAMESPACE, f"{key.tenant_id}:{key.service_call_id}")
         except TimerNotFound:
             return False
-        return view.timer.status is Status.COMPLETED
+        return view.timer.status is TimerStatus.COMPLETED
 
     async def close(self) -> None:
         await self.timers.close()
@@ -185,9 +224,21 @@ class EngineHarness:
         await self._caller.close()
 
 
-@pytest.fixture(params=["memory table", "engine"])
-async def harness(request: pytest.FixtureRequest) -> AsyncIterator[Harness]:
-    harness: Harness = EngineHarness() if request.param == "engine" else PollingHarness(MemoryTimerStore())
+def make_harness(request: pytest.FixtureRequest, folder: Path) -> Harness:
+    """The one that the parameter names."""
+    match request.param:
+        case "engine":
+            return EngineHarness()
+        case "sqlite":
+            return SqlHarness(f"sqlite:///{folder / 'agent.db'}")
+        case "postgresql":
+            return SqlHarness(request.getfixturevalue("postgresql_url"))
+    return PollingHarness(MemoryTimerStore())
+
+
+@pytest.fixture(params=KINDS)
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Harness]:
+    harness = make_harness(request, tmp_path)
     await harness.open()
     yield harness
     await harness.close()
@@ -209,17 +260,23 @@ def entry(ahead_us: int, key: Key | None = None) -> TimerEntry:
     return TimerEntry(key.tenant_id, key.service_call_id, correlation_of(key), now_us + ahead_us, now_us)
 
 
+async def schedule(harness: Harness, *entries: TimerEntry) -> None:
+    """Schedules them; their service calls are made first."""
+    await harness.prepare(sorted({one.key for one in entries}))
+    await harness.timers.schedule(entries)
+
+
 async def pass_by(harness: Harness, listener: Listener, ahead_us: int) -> None:
     """Returns when a schedule so far ahead has been told: whatever was due before it has had its chance."""
     fence = entry(ahead_us)
-    await harness.timers.schedule([fence])
+    await schedule(harness, fence)
     await listener.has(fence.key)
 
 
 async def test_each_is_told_once_it_is_due_and_never_early(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     wanted = [entry(ahead_us) for ahead_us in (-50 * MS, 0, 3 * MS, 40 * MS, 41 * MS, 120 * MS)]
-    await harness.timers.schedule(wanted)
+    await schedule(harness, *wanted)
     await listener.has(*(one.key for one in wanted))
     assert sorted(listener.told) == sorted(wanted)
     assert not listener.early
@@ -228,8 +285,8 @@ async def test_each_is_told_once_it_is_due_and_never_early(harness: Harness, lis
 async def test_one_that_comes_before_all_others_is_told_first(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     late, soon = entry(3_600_000 * MS), entry(30 * MS)
-    await harness.timers.schedule([late])
-    await harness.timers.schedule([soon])
+    await schedule(harness, late)
+    await schedule(harness, soon)
     await listener.has(soon.key)
     assert listener.told == [soon]
     assert not listener.early
@@ -237,7 +294,7 @@ async def test_one_that_comes_before_all_others_is_told_first(harness: Harness, 
 
 async def test_what_was_due_while_nobody_looked_is_told_at_the_start(harness: Harness, listener: Listener):
     wanted = [entry(-60_000 * MS + i) for i in range(20)]
-    await harness.timers.schedule(wanted)
+    await schedule(harness, *wanted)
     await harness.timers.start(listener)
     await listener.has(*(one.key for one in wanted))
     assert not listener.early
@@ -246,7 +303,7 @@ async def test_what_was_due_while_nobody_looked_is_told_at_the_start(harness: Ha
 async def test_schedules_outlive_their_process(harness: Harness, listener: Listener):
     told, waiting = entry(0), entry(300 * MS)
     await harness.timers.start(listener)
-    await harness.timers.schedule([told, waiting])
+    await schedule(harness, told, waiting)
     await harness.reached(told.key)
     await harness.close()
     await harness.open()
@@ -261,18 +318,21 @@ async def test_what_was_published_and_not_marked_comes_again_as_the_same_message
     listener.failures = [BusUnavailable("the process ended here"), RuntimeError("and here")]
     await harness.timers.start(listener)
     one = entry(20 * MS)
-    await harness.timers.schedule([one])
+    await schedule(harness, one)
     await harness.reached(one.key)
     assert listener.told == [one] * 3
     assert len({envelope_id(told) for told in listener.told}) == 1
 
 
-async def test_before_it_is_due_it_can_be_moved(harness: Harness, listener: Listener):
+async def test_before_it_was_told_it_can_be_moved(harness: Harness, listener: Listener):
+    sooner, later = entry(3_600_000 * MS), entry(0)
+    await schedule(harness, sooner, later)
+    moved = [
+        entry(40 * MS, sooner.key)._replace(registered_at=sooner.registered_at),
+        entry(120 * MS, later.key)._replace(registered_at=later.registered_at),
+    ]
+    await schedule(harness, *(one._replace(registered_at=CLOCK.now_us()) for one in moved))
     await harness.timers.start(listener)
-    sooner, later = entry(3_600_000 * MS), entry(40 * MS)
-    await harness.timers.schedule([sooner, later])
-    moved = [entry(40 * MS, sooner.key), entry(120 * MS, later.key)]
-    await harness.timers.schedule(moved)
     await listener.has(sooner.key, later.key)
     assert sorted(listener.told) == sorted(moved)
     assert not listener.early
@@ -281,35 +341,38 @@ async def test_before_it_is_due_it_can_be_moved(harness: Harness, listener: List
 async def test_once_it_was_told_it_stays_as_it_is(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     one = entry(0)
-    await harness.timers.schedule([one])
+    await schedule(harness, one)
     await harness.reached(one.key)
-    await harness.timers.schedule([one])
-    await harness.timers.schedule([entry(30 * MS, one.key)])
+    await schedule(harness, one)
+    await schedule(harness, entry(30 * MS, one.key))
     await pass_by(harness, listener, 80 * MS)
     assert listener.times(one.key) == 1
 
 
 async def test_what_is_canceled_is_not_told(harness: Harness, listener: Listener):
+    gone, stays = entry(0), entry(0)
+    await schedule(harness, gone, stays)
+    await harness.timers.cancel([gone.key])
     await harness.timers.start(listener)
-    gone, stays, told = entry(80 * MS), entry(80 * MS), entry(0)
-    await harness.timers.schedule([gone, stays, told])
-    await harness.reached(told.key)
-    await harness.timers.cancel([gone.key, told.key, Key(new_id(), new_id())])
-    await pass_by(harness, listener, 120 * MS)
+    await harness.reached(stays.key)
+    await harness.timers.cancel([stays.key, Key(new_id(), new_id())])
+    await pass_by(harness, listener, 0)
     assert (listener.times(gone.key), listener.times(stays.key)) == (0, 1)
 
 
 async def test_tenants_are_apart(harness: Harness, listener: Listener):
-    await harness.timers.start(listener)
-    mine = entry(60 * MS)
-    theirs = entry(60 * MS, Key(new_id(), mine.service_call_id))
-    gone = entry(60 * MS, Key(new_id(), mine.service_call_id))
-    await harness.timers.schedule([mine, theirs, gone])
+    mine = entry(0)
+    theirs = entry(0, Key(new_id(), mine.service_call_id))
+    gone = entry(0, Key(new_id(), mine.service_call_id))
+    await schedule(harness, mine, theirs, gone)
     await harness.timers.cancel([gone.key])
+    await harness.timers.start(listener)
     await listener.has(mine.key, theirs.key)
-    await pass_by(harness, listener, 80 * MS)
-    assert listener.times(gone.key) == 0
-    assert {told.key: told for told in listener.told if told.key == theirs.key} == {theirs.key: theirs}
+    await pass_by(harness, listener, 0)
+    assert {told.key: told for told in listener.told if told.service_call_id == mine.service_call_id} == {
+        mine.key: mine,
+        theirs.key: theirs,
+    }
 
 
 async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, listener: Listener):
@@ -317,7 +380,7 @@ async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, liste
     wanted = [entry(-1_000 * MS + i * MS, Key(tenants[i % 10], new_id())) for i in range(200)]
     shuffled = list(wanted)
     random.Random(3).shuffle(shuffled)
-    await harness.timers.schedule(shuffled)
+    await schedule(harness, *shuffled)
     await harness.timers.start(listener)
     await listener.has(*(one.key for one in wanted))
     assert max(len(batch) for batch in listener.batches) <= LIMITS.polling_batch_max
@@ -328,7 +391,7 @@ async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, liste
 
 async def test_nothing_is_told_after_the_end(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
-    await harness.timers.schedule([entry(60_000 * MS)])
+    await schedule(harness, entry(60_000 * MS))
     await harness.timers.close()
     await harness.timers.close()
     assert listener.told == []

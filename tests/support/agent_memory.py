@@ -230,8 +230,10 @@ class MemoryTimerStore:
         await self._enter()
         for entry in entries:
             present = self.entries.get(entry.key)
-            if present is None or present.reached_at is None:
+            if present is None:
                 self.entries[entry.key] = entry
+            elif present.reached_at is None:
+                self.entries[entry.key] = entry._replace(registered_at=present.registered_at)
 
     async def delete_timers(self, keys: Collection[Key]) -> None:
         await self._enter()

@@ -35,7 +35,9 @@ class _Rung(NamedTuple):
     deadline_us: int
 
 
-_decoder = msgspec.json.Decoder(DuePayload)
+#: Raises msgspec.DecodeError or UnicodeDecodeError for what is none.
+read_payload = msgspec.json.Decoder(DuePayload).decode
+
 _TOLD = Response(200)
 
 
@@ -68,7 +70,7 @@ class AgentCaller:
             _answer_soon(done, NoResponse("AGENT_NOT_RUNNING", "nobody listens for due times now"))
             return
         try:
-            payload = _decoder.decode(ring.payload)
+            payload = read_payload(ring.payload)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             _answer_soon(done, NoResponse("BAD_DUE_TIME", str(error), final=True))
             return

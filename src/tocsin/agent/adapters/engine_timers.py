@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from tocsin.agent.adapters.agent_caller import DUE_URL, AgentCaller, DuePayload
+from tocsin.agent.adapters.agent_caller import DUE_URL, AgentCaller, DuePayload, read_payload
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Key
 from tocsin.agent.timer.ports import OnDue, TimerEntry
@@ -52,14 +52,14 @@ class EngineTimers:
         wanted = {_timer_id(entry.key): entry for entry in entries}
         present = await self._service.get_many(NAMESPACE, wanted)
         now_us = self._clock.now_us()
-        results = await self._service.create_many(
-            [
-                _timer(timer_id, entry, now_us)
-                for timer_id, entry in wanted.items()
-                if timer_id not in present or present[timer_id].timer.status is Status.PENDING
-            ]
-        )
-        for result in results:
+        timers = []
+        for timer_id, entry in wanted.items():
+            found = present.get(timer_id)
+            if found is None:
+                timers.append(_timer(timer_id, entry, now_us))
+            elif found.timer.status is Status.PENDING:
+                timers.append(_timer(timer_id, _as_registered(entry, found.timer), now_us))
+        for result in await self._service.create_many(timers):
             if isinstance(result, TocsinError):
                 raise result
 
@@ -91,6 +91,15 @@ class EngineTimers:
 
 def _timer_id(key: Key) -> str:
     return f"{key.tenant_id}:{key.service_call_id}"
+
+
+def _as_registered(entry: TimerEntry, present: Timer) -> TimerEntry:
+    """The entry, registered when the timer that it replaces was."""
+    try:
+        return entry._replace(registered_at=read_payload(present.payload).registered_at_us)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Its record can't be read any more, which replacing it mends.
+        return entry
 
 
 def _timer(timer_id: str, entry: TimerEntry, now_us: int) -> Timer:

@@ -128,11 +128,12 @@ def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Seque
 
 
 def _rows(result: CursorResult[Any], processors: tuple[Process, ...] | None) -> list[Row]:
-    found = result.fetchall()
+    # From the driver's cursor: SQLAlchemy's rows have names, which nobody here asks for.
+    found = result.cursor.fetchall()
+    result.close()
     if processors is None or not found:
         return [tuple(row) for row in found]
-    columns = _columns([tuple(row) for row in found], processors)
-    return list(zip(*columns, strict=True))
+    return list(zip(*_columns(found, processors), strict=True))
 
 
 class Query:

@@ -14,7 +14,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    literal_column,
     select,
     text,
     true,
@@ -112,7 +111,7 @@ def _find_due(given: Given) -> Select[Any]:
     due = timer_schedules.alias("due")
     most = bindparam("most", type_=Integer())
     theirs = (
-        select(due.c.service_call_id if given.postgresql else literal_column("due.rowid"), due.c.due_at)
+        select(*(due.c[column.name] for column in _COLUMNS))
         .where(
             due.c.tenant_id == given["tenant_id"],
             text("due.state = 'Scheduled'"),
@@ -122,18 +121,19 @@ def _find_due(given: Given) -> Select[Any]:
         .limit(most)
     )
     if given.postgresql:
-        each = theirs.with_only_columns(*(due.c[column.name] for column in _COLUMNS)).lateral("each")
+        each = theirs.lateral("each")
         return (
             select(*(each.c[column.name] for column in _COLUMNS))
             .select_from(given.source.join(each, true()))
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
             .limit(most)
         )
-    rows: Select[Any] = theirs.with_only_columns(literal_column("due.rowid"))
+    # SQLite has no LATERAL; a list that depends on the tenant serves as well.
+    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.source)
     return (
         select(*_COLUMNS)
         .select_from(given.source, timer_schedules)
-        .where(literal_column("timer_schedules.rowid").in_(rows.correlate(given.source)))
+        .where(_schedules.tenant_id == given["tenant_id"], _schedules.service_call_id.in_(calls))
         .order_by(_schedules.due_at, _schedules.tenant_id, _schedules.service_call_id)
         .limit(most)
     )
