@@ -14,6 +14,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     select,
     text,
     true,
