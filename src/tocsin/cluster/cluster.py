@@ -61,6 +61,7 @@ class Cluster:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._agent_at: bytes | None = None
+        self._telling = False
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
         self.router = Router(placement, local, self.link, clock, limits)
@@ -90,6 +91,7 @@ class Cluster:
         """Nothing goes in or out any more. Idempotent."""
         if self._server is not None:
             self._server.close()
+        self._telling = True
         self.router.close()
         for link in self._links.values():
             link.close()
@@ -163,6 +165,12 @@ class Cluster:
 
     def tell_others(self) -> None:
         """Has the other nodes look who owns what, soon."""
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
         others = self._placement.others()
         for incarnation, address in others.items():
             self.link(incarnation, address).look()

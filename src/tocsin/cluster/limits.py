@@ -42,5 +42,9 @@ class ClusterLimits:
     #: Connections of other nodes, and of those that have not proven yet who they are.
     sessions_max: int = 256
     strangers_max: int = 64
+    #: Pause before a worker process that died is started again.
+    worker_pause_us: int = 1 * SECOND
+    #: How long a worker that was started again may take to get its share, before the next one is, in a rolling restart.
+    worker_ready_timeout_us: int = 60 * SECOND
     #: How long the node goes on taking requests after it was told to stop, not ready and asking clients to leave.
     leave_delay_us: int = 1 * SECOND

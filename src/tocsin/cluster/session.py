@@ -74,6 +74,8 @@ class PeerSession:
 
     def begin(self) -> None:
         """Says that this node is there; the other waits for it."""
+        if self._void:
+            return
         self._tick()
 
     def void(self) -> None:

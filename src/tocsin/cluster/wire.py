@@ -109,8 +109,8 @@ ToOwner = Ops | Ask | Look | Http
 ToAsker = Tick | Answers | Report | HttpAnswer | Bye
 
 _encoder = msgspec.msgpack.Encoder()
-_to_owner = msgspec.msgpack.Decoder(ToOwner)
-_to_asker = msgspec.msgpack.Decoder(ToAsker)
+_to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
+_to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
 _changes = msgspec.json.Decoder(Changes)
 _json = msgspec.json.Encoder()
 

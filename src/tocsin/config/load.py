@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from tocsin.config.alias import alias_of
 from tocsin.config.file import did_you_mean, read_file
-from tocsin.config.settings import ENV_PREFIX, Settings, env_name, fields_by_name, setting_name
+from tocsin.config.settings import ENV_PREFIX, SECRETS, Settings, env_name, fields_by_name, setting_name
 from tocsin.config.values import redacted
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 
 #: Variables with the prefix that are not settings of the server: the client commands' server and key, the tests'.
-OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE"})
+OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
 
 
 class Origin(Enum):
@@ -86,7 +86,7 @@ def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     place = f" ({source.place})" if source and source.place else ""
-    shown = problem["input"]
+    shown = "the secret" if field in SECRETS else problem["input"]
     return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
 
 
@@ -105,5 +105,26 @@ def _check_together(settings: Settings) -> None:
     ]
     if limits.destination_in_flight_min > limits.destination_in_flight_max:
         wrong.append("destination_in_flight_min: has to be at most destination_in_flight_max")
+    cluster = settings.cluster_limits()
+    if cluster.tick_interval_us * 2 > cluster.silence_max_us:
+        wrong.append("cluster.silence_max: has to be at least twice as long as cluster.tick_interval")
+    if settings.workers > 1:
+        wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
+
+
+def _against_workers(settings: Settings) -> list[str]:
+    """What keeps several processes from sharing the work."""
+    wrong = []
+    scheme = settings.store_url().partition(":")[0]
+    if scheme in ("sqlite", "memory"):
+        reason = "belongs to one process, which locks it" if scheme == "sqlite" else "is within one process"
+        wrong.append(f"workers: a {scheme} store {reason}; several workers need --store postgresql://…")
+    if settings.agent_enabled and settings.agent_timer == "engine":
+        wrong.append(
+            "agent_timer: the engine's timers ring in any of several workers, and the agent runs in one; use polling"
+        )
+    if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
+        wrong.append("advertise: each worker has a port of its own; name the address alone")
+    return wrong

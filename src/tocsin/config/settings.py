@@ -22,6 +22,7 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
 from tocsin.config.values import (
@@ -41,7 +42,9 @@ from tocsin.config.values import (
     egress_entries,
     factor,
     one_of,
+    peer_address,
     redacted,
+    secret,
     store_address,
     subject_prefix,
     words,
@@ -57,7 +60,9 @@ SHARDS_MAX = 65_536
 
 _UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings)
+L = TypeVar(
+    "L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings, ClusterLimits
+)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -68,11 +73,14 @@ LIMITS: dict[type, str] = {
     AgentLimits: "agent",
     BusLimits: "bus",
     SqlSettings: "agent_sql",
+    ClusterLimits: "cluster",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql", "cluster")
+#: What is never shown.
+SECRETS = frozenset({"cluster_secret"})
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -82,6 +90,7 @@ _ZERO_ALLOWED = frozenset(
         "callbacks_answers_remembered_max",
         "sqlite_mmap_bytes",
         "execute_past_max",
+        "cluster_leave_delay",
     }
 )
 
@@ -190,7 +199,28 @@ class Settings(_Limits):
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
     )
-    node_name: str | None = Field(None, description="This node's name in `GET /cluster`. Unset: the host's name.")
+    node_name: str | None = Field(
+        None,
+        description="This node's name in `GET /cluster`, by which it gets its share of the shards: no two nodes may have the "
+        "same. Unset: the host's name and the port.",
+    )
+    workers: Count = Field(
+        1, description="Processes that serve the port together, each a node of its own. They need a `store` to share."
+    )
+    advertise: Annotated[str, BeforeValidator(peer_address)] | None = Field(
+        None,
+        description="The address, or address and port, at which other nodes reach this one. Unset: `host`, or the host's "
+        "name where that means every address.",
+    )
+    cluster_port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
+        0, description="Port for the other nodes; 0 takes a free one. Worker n of several takes the n-th after it."
+    )
+    cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(
+        None,
+        description="What the nodes of a cluster, and nobody else, know: at least 16 characters. Needed for nodes on several "
+        "machines; without it a node takes connections from its own machine alone, and only when `host` is a loopback "
+        "address.",
+    )
     insecure: YesNo = Field(False, description="Serve other machines without any API key.")
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
@@ -300,6 +330,10 @@ class Settings(_Limits):
     def bus_limits(self) -> BusLimits:
         """The bus's share."""
         return self._filled(BusLimits)
+
+    def cluster_limits(self) -> ClusterLimits:
+        """What is sent between nodes."""
+        return self._filled(ClusterLimits)
 
     def sql_settings(self) -> SqlSettings:
         """How the agent's database is used."""

@@ -65,7 +65,9 @@ class Owner(NamedTuple):
 class Placement(Protocol):
     """What this node knows of ownership. It may be out of date: owners refuse what isn't theirs."""
 
-    incarnation: bytes
+    @property
+    def incarnation(self) -> bytes:
+        """This node's."""
 
     def owner(self, shard_id: int) -> Owner | None:
         """The owner, this node included; None while nobody is known to own it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import ipaddress
 import os
 import random
 import resource
@@ -21,19 +20,23 @@ from typing import cast
 import structlog
 import uvicorn
 
-from tocsin.api.app import Api
+from tocsin.api.app import Api, Headers, Relayed
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
+from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.config import Settings
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import ConfigError, StoreError, TocsinError
+from tocsin.model.errors import ConfigError, StoreError, TocsinError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.server.agent import ServiceAgent
+from tocsin.server.peers import Peering, loopback, peering_of
+from tocsin.server.relay import serve_relayed
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
@@ -54,16 +57,6 @@ _OWN_TIMEOUT_US = 10_000_000
 _SWITCH_INTERVAL_S = 5e-6
 #: Young objects before a collection: with the default, full collections walk the whole window many times a second.
 _GC_THRESHOLDS = (50_000, 50, 100)
-
-
-def loopback(host: str) -> bool:
-    """Whether a bind address can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class KeyRing:
@@ -98,10 +91,21 @@ class _HttpServer(uvicorn.Server):
 
 
 class Server:
-    """A node: store, engine, API. `start` returns when it answers requests; `url` is where."""
+    """A node: store, engine, API. `start` returns when it answers requests; `url` is where.
 
-    def __init__(self, settings: Settings, *, on_fatal: Callable[[BaseException], None] | None = None) -> None:
+    Worker `worker` of several shares the listening socket `listener` with the others; all of them are nodes.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_fatal: Callable[[BaseException], None] | None = None,
+        listener: socket.socket | None = None,
+        worker: int = 0,
+    ) -> None:
         self._settings = settings
+        self._worker = worker
         self._on_fatal = on_fatal or self._note_fatal
         self._log = structlog.get_logger("tocsin.server")
         self._store = open_store(settings)
@@ -111,7 +115,9 @@ class Server:
             self._store.on_checkpoint_error = self._note_checkpoint
         self._tasks: list[asyncio.Task[None]] = []
         self._http: _HttpServer | None = None
-        self._socket: socket.socket | None = None
+        self._socket = listener
+        self._cluster: Cluster | None = None
+        self._app: Api | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
         self._agent: ServiceAgent | None = None
@@ -131,9 +137,13 @@ class Server:
         settings = self._settings
         private = loopback(settings.host)
         # The port first: a second server on it should fail before anything is touched.
-        self._socket = _bind(settings.host, settings.port)
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        if self._socket is None:
+            self._socket = bind(settings.host, settings.port)
+        port = self._socket.getsockname()[1]
+        self.url = url_of(settings.host, port)
+        shared = not self._store.capabilities.exclusive
+        peering = peering_of(settings, shared=shared, worker=self._worker)
+        peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
         total_shards = await self._store.open(settings.shards)
         keys = KeyRing(self._store, required=not private and not settings.insecure)
         await keys.refresh()
@@ -148,7 +158,7 @@ class Server:
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
         rules = InputRules(settings.input_limits(), egress.check_url)
-        if settings.agent_enabled:
+        if settings.agent_enabled and self._worker == 0:
             self._agent = ServiceAgent(settings, self._caller, clock, rules)
             await self._agent.open()
         agent = self._agent
@@ -164,8 +174,11 @@ class Server:
             incarnation=uuid.uuid4().bytes,
         )
         self._context = context
-        node = settings.node_name or socket.gethostname()
-        supervisor = Supervisor(context, node=node, address=self.url, total_shards=total_shards, fatal=self._on_fatal)
+        node = settings.node_name or f"{socket.gethostname()}:{port}"
+        node = f"{node}/{self._worker}" if settings.workers > 1 else node
+        address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
+        address = self.url if not shared else address
+        supervisor = Supervisor(context, node=node, address=address, total_shards=total_shards, fatal=self._on_fatal)
         self._supervisor = supervisor
         self.service = TimerService(
             context,
@@ -173,22 +186,33 @@ class Server:
             namespace_num_shards=settings.namespace_num_shards,
             retention_us=settings.retention_us(),
         )
+        self.service.has_agent = agent is not None
+        if peering is not None and peers is not None:
+            await self._meet(peering, peers, clock)
+        elif shared:
+            self._log.warning(
+                "this node works alone: it can't ask others, nor be asked, for shards that it doesn't own, without "
+                "cluster.secret"
+            )
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
-        app = Api(
+        app = self._app = Api(
             self.service,
             rules=rules,
             agent=None if agent is None else agent.calls,
+            relay=self._ask_agent if self._cluster is not None and agent is None else None,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
         )
+        if self._cluster is not None and agent is not None:
+            self._cluster.serve = self._serve_other
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
@@ -201,7 +225,8 @@ class Server:
             proxy_headers=False,
             backlog=2048,
             timeout_keep_alive=settings.keep_alive_timeout_s,
-            timeout_graceful_shutdown=5,
+            # A write may wait for its shard's next owner.
+            timeout_graceful_shutdown=5 + context.limits.write_timeout_us // 1_000_000,
         )
         self._http = _HttpServer(config)
         self._tasks.append(asyncio.create_task(self._http.serve(sockets=[self._socket])))
@@ -217,7 +242,12 @@ class Server:
         """Lets requests end, hands the shards back in order, closes. Idempotent; safe after a failed start."""
         if self._supervisor is not None:
             self._supervisor.draining = True
+        if self._app is not None:
+            self._app.leaving = True
         if self._http is not None:
+            if self._cluster is not None:
+                # Load balancers see that it isn't ready, and clients are asked to leave, before connections are closed.
+                await asyncio.sleep(self._settings.cluster_limits().leave_delay_us / 1e6)
             self._http.should_exit = True
             with contextlib.suppress(asyncio.CancelledError):
                 await self._tasks[0]
@@ -232,6 +262,10 @@ class Server:
         if self._supervisor is not None:
             await self._supervisor.close()
             self._supervisor = None
+        if self._cluster is not None:
+            await self._cluster.leave(self._settings.engine_limits().store_timeout_us)
+            self._cluster.close()
+            self._cluster = None
         if self._caller is not None:
             await self._caller.close()
             self._caller = None
@@ -239,6 +273,38 @@ class Server:
             self._socket.close()
             self._socket = None
         await self._store.close()
+
+    async def _meet(self, peering: Peering, listener: socket.socket, clock: SystemClock) -> None:
+        """Connects this node's use cases with those of the others."""
+        supervisor, service = self._supervisor, self.service
+        assert supervisor is not None
+        assert service is not None
+        cluster = self._cluster = Cluster(
+            supervisor.incarnation,
+            supervisor,
+            service,
+            service.report,
+            secret=peering.secret,
+            clock=clock,
+            limits=self._settings.cluster_limits(),
+            observe=self._context.observe,
+        )
+        supervisor.tell_others = cluster.tell_others
+        service.connect(cluster.router, cluster)
+        await cluster.listen(listener)
+
+    async def _ask_agent(self, method: str, target: bytes, headers: Headers, body: bytes) -> Relayed:
+        assert self._cluster is not None
+        answer = await self._cluster.ask_agent(method, target, headers, body)
+        if answer is not None:
+            return answer.status, answer.headers, answer.body
+        if self._settings.agent_enabled:
+            raise Unavailable("the worker that runs the service agent is not there at present; try again")
+        return None
+
+    async def _serve_other(self, request: Http) -> HttpAnswer:
+        assert self._app is not None
+        return await serve_relayed(self._app, request)
 
     def _note_fatal(self, error: BaseException) -> None:
         self.fatal = error
@@ -268,12 +334,18 @@ class Server:
             "tocsin_window_bytes": self._context.window_bytes,
             "tocsin_writes_waiting": service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
+            "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """A listening socket; OSError's text names the address."""
+def url_of(host: str, port: int) -> str:
+    """Where a server on this address answers."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def bind(host: str, port: int, setting: str = "port") -> socket.socket:
+    """A bound socket; ConfigError names the address, and the setting of the port."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
@@ -284,7 +356,7 @@ def _bind(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        raise ConfigError(f"port: can't listen on {host}:{port}: {error.strerror}") from error
+        raise ConfigError(f"{setting}: can't listen on {host}:{port}: {error.strerror}") from error
     listener.setblocking(False)
     return listener
 
