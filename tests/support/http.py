@@ -52,12 +52,16 @@ class Client:
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
-        length = 0
+        length, last = 0, False
         for line in head.lower().split(b"\r\n")[1:]:
             name, _, value = line.partition(b":")
             if name == b"content-length":
                 length = int(value)
+            elif name == b"connection":
+                last = value.strip() == b"close"
         raw = await self._reader.readexactly(length) if length else b""
+        if last:
+            self.close()
         return status, json.loads(raw) if raw else None
 
     def close(self) -> None:

@@ -436,7 +436,7 @@ class Supervisor:
         while shard.window is window and context.clock.boottime_us() < deadline:
             if window.flights_count == 0:
                 shard.closed = True
-                if not window.has_work():
+                if not window.has_work() and not window.clients_wait:
                     break
             if window.has_work():
                 shard.lane.poke(shard, urgent=True)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import os
 import random
-import resource
-import signal
 import socket
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,33 +25,23 @@ from tocsin.config import Settings
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import ConfigError, StoreError, TocsinError, Unavailable
+from tocsin.model.errors import ConfigError, StoreError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.server.agent import ServiceAgent
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import serve_relayed
+from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
-from tocsin.telemetry.logs import EventLog, configure_logging
+from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
-
-#: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
-EXIT_START = 1
-EXIT_FATAL = 70
-#: Ctrl-C for the second time.
-EXIT_INTERRUPTED = 130
 
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
-#: A loop that never idles starves the database thread: each short release of the interpreter restarts its wait of (by
-#: default) 5 ms. Measured beside a busy loop: 600 rows a second with the default, 52,000 with this.
-_SWITCH_INTERVAL_S = 5e-6
-#: Young objects before a collection: with the default, full collections walk the whole window many times a second.
-_GC_THRESHOLDS = (50_000, 50, 100)
 
 
 class KeyRing:
@@ -246,8 +231,7 @@ class Server:
             self._app.leaving = True
         if self._http is not None:
             if self._cluster is not None:
-                # Load balancers see that it isn't ready, and clients are asked to leave, before connections are closed.
-                await asyncio.sleep(self._settings.cluster_limits().leave_delay_us / 1e6)
+                await self._ask_clients_to_leave(self._http)
             self._http.should_exit = True
             with contextlib.suppress(asyncio.CancelledError):
                 await self._tasks[0]
@@ -273,6 +257,16 @@ class Server:
             self._socket.close()
             self._socket = None
         await self._store.close()
+
+    async def _ask_clients_to_leave(self, http: uvicorn.Server) -> None:
+        """Every answer closes its connection from now on. Load balancers get the time to see that the node isn't ready, then
+        clients that had just connected the time for a request: whoever else answers the port takes the new ones."""
+        delay_s = self._settings.cluster_limits().leave_delay_us / 1e6
+        if self._settings.workers == 1:
+            await asyncio.sleep(delay_s)
+        for server in http.servers:
+            server.close()
+        await asyncio.sleep(delay_s)
 
     async def _meet(self, peering: Peering, listener: socket.socket, clock: SystemClock) -> None:
         """Connects this node's use cases with those of the others."""
@@ -337,80 +331,3 @@ class Server:
             "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
-
-
-def url_of(host: str, port: int) -> str:
-    """Where a server on this address answers."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def bind(host: str, port: int, setting: str = "port") -> socket.socket:
-    """A bound socket; ConfigError names the address, and the setting of the port."""
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (socket.gaierror, UnicodeError) as error:
-        raise ConfigError(f"host: {host!r} is neither an address nor a name that can be resolved ({error})") from error
-    listener = socket.socket(family, kind, proto)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"{setting}: can't listen on {host}:{port}: {error.strerror}") from error
-    listener.setblocking(False)
-    return listener
-
-
-def serve(settings: Settings) -> int:
-    """Runs a node until SIGTERM or SIGINT, drains, and returns the exit code."""
-    import uvloop
-
-    configure_logging(settings.log_level, settings.log_format)
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    _raise_file_limit()
-    return uvloop.run(_serve(settings))
-
-
-def _raise_file_limit() -> None:
-    """Each client and each callback is an open file; the usual soft limit of 1,024 is below our own limits."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-async def _serve(settings: Settings) -> int:
-    log = structlog.get_logger("tocsin.server")
-    wanted = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def interrupted() -> None:
-        if wanted.is_set():
-            # Whoever insists need not wait for slow receivers: it is no worse than a crash, and those lose nothing.
-            log.warning("stopped at once; callbacks under way will be made again")
-            sys.stderr.flush()
-            os._exit(EXIT_INTERRUPTED)
-        wanted.set()
-
-    loop.add_signal_handler(signal.SIGTERM, wanted.set)
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-
-    def on_fatal(error: BaseException) -> None:
-        # What was not acknowledged is not promised, and what was is on disk: ending at once loses nothing.
-        log.critical("the engine can't go on; the process ends", error=repr(error), exc_info=error)
-        sys.stderr.flush()
-        os._exit(EXIT_FATAL)
-
-    try:
-        server = Server(settings, on_fatal=on_fatal)
-        await server.start()
-    except (TocsinError, OSError) as error:
-        print(f"tocsin: can't start: {error}", file=sys.stderr)
-        return EXIT_START
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
-    print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=True)
-    await wanted.wait()
-    log.info("stopping: requests and callbacks under way end first")
-    await server.stop()
-    return 0

@@ -56,7 +56,9 @@ def peering_of(settings: Settings, *, shared: bool, worker: int = 0) -> Peering 
         address = settings.advertise
     else:
         address = socket.gethostname() if settings.host in _EVERY_ADDRESS else _bracketed(settings.host)
-    return Peering(settings.host, port, address, settings.cluster_secret)
+    # Whom only this machine can reach need not listen for others.
+    host = "127.0.0.1" if _host_of(address) == "127.0.0.1" else settings.host
+    return Peering(host, port, address, settings.cluster_secret)
 
 
 def _bracketed(host: str) -> str:
