@@ -7,6 +7,7 @@ import hashlib
 import random
 from typing import Any
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.namespace import Namespace
@@ -20,6 +21,7 @@ from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStan
 from .chaos import Chaos
 from .clients import Client
 from .ledger import Ledger, Violation
+from .network import Network
 from .node import Node
 from .receiver import token_of
 
@@ -53,6 +55,12 @@ class World:
         self.paused_namespaces: set[str] = set()
         self.namespaces_unpaused_s = 0.0
         self.store = MemoryStore(_StoreClock(self.loop))
+        self.cluster_limits = ClusterLimits(
+            in_flight_max=rng.choice((1, 2, 10_000)),
+            queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
+            frame_writes_max=rng.choice((1, 2, 500)),
+        )
+        self.network = Network(self)
         names = [f"n{i}" for i in range(rng.choice((1, 2, 2, 3)))]
         self.nodes = [Node(self, name) for name in names]
         self.namespaces = ["a", "b"]

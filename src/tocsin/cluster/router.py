@@ -55,6 +55,8 @@ class Router:
 
     def forward(self, write: Write, settle: Settle) -> None:
         """See Forwarder."""
+        if self._closed:
+            raise ShardMoved("the node stops")
         if self._count >= self._limits.waiting_max:
             raise Overloaded(f"{self._count} writes wait for owners of their shards already (cluster.waiting_max)")
         if write.shard_id in self._by_shard or not self._go(write, settle):

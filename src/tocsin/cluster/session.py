@@ -26,7 +26,7 @@ from tocsin.cluster.wire import (
     read_to_owner,
     write_of,
 )
-from tocsin.model.errors import RecordUndecodable, RequestExpired, ShardUnavailable, TocsinError
+from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Written
 
@@ -142,8 +142,9 @@ class PeerSession:
             self._under_way += 1
             self.quiet.clear()
             try:
-                if issued is None:
-                    raise RequestExpired("it was under way for too long")
+                if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
+                    # Whoever sent it may be dead by now, and its client have written again by another way.
+                    raise ShardMoved("it was under way for too long")
                 self._accept(op, issued + message.elapsed_us + op.budget_us)
             except TocsinError as error:
                 self._answered(op.id, error)
