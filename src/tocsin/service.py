@@ -257,7 +257,11 @@ class TimerService:
                 settle(answer)
 
         op.reply = reply
-        op.deadline_us = self._context.clock.boottime_us() + limits.write_timeout_us
+        boot_us = self._context.clock.boottime_us()
+        if self._shared and not self._supervisor.in_touch(boot_us):
+            # After a standstill, what lay here unread may have been given up by its client, and written anew elsewhere.
+            raise ShardMoved("this node has lost touch with the store; nothing was written, try again")
+        op.deadline_us = boot_us + limits.write_timeout_us
         try:
             self._supervisor.shards[shard_id].accept(op)
         except ShardMoved:

@@ -114,7 +114,12 @@ class Chaos:
         world.say("joined", *sorted(pair))
 
     async def _break(self, node: Node) -> None:
-        self._world.network.break_some()
+        """Connections break; sometimes the nodes can't connect again for a while."""
+        network = self._world.network
+        for pair in network.break_some():
+            if self._rng.random() < 0.5:
+                network.cuts.add(pair)
+                asyncio.get_running_loop().call_later(3.0, network.cuts.discard, pair)
 
     async def _jump(self, node: Node) -> None:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)

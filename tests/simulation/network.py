@@ -110,17 +110,20 @@ class Network:
             pipe.abort()
         self._pipes = [pipe for pipe in self._pipes if not pipe._over]
 
-    def break_some(self) -> None:
-        """Connections break, for one side at first."""
+    def break_some(self) -> list[frozenset[str]]:
+        """Connections break, for one side at first; between whom."""
+        broken = []
         for pipe in self._pipes:
             if not pipe._over and self._rng.random() < 0.5:
                 self._world.say("connection breaks", pipe._node.name)
                 other = pipe.other
-                pipe.fail("broken")
+                loop = asyncio.get_running_loop()
+                loop.call_soon(pipe.fail, "broken", context=within(pipe._node))
                 if other is not None:
+                    broken.append(frozenset((pipe._node.name, other._node.name)))
                     late_s = self._rng.choice((0.0, 0.1, self._rng.uniform(0, 6.0)))
-                    loop = asyncio.get_running_loop()
                     loop.call_later(late_s, other.fail, "broken", context=within(other._node))
+        return broken
 
     def dial_from(self, node: Node, own: bytes) -> Callable[[bytes, str, CallerEnd], Any]:
         """How the node connects."""

@@ -31,8 +31,8 @@ class ClusterLimits:
     reconnect_interval_us: int = 200 * MS
     #: Interval at which a node that takes writes says that it is there; writes are dated by it.
     tick_interval_us: int = 500 * MS
-    #: A write that was under way between nodes for longer is sent back, to be sent again. It bounds how late a write can still
-    #: be done whose node died after sending it.
+    #: A write that was under way between nodes for longer is sent back, to be sent again. It bounds how late a write can
+    #: still be done whose node died after sending it.
     message_age_max_us: int = 2 * SECOND
     #: A connection on which nothing was heard for this long is given up.
     silence_max_us: int = 2 * SECOND

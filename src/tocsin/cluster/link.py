@@ -219,7 +219,7 @@ class PeerLink:
             # Whoever comes meanwhile waits for the next try, which is bounded, too.
             await asyncio.sleep(self._limits.reconnect_interval_us / 1e6)
             self._dialing = False
-            if self._queue or self._doubtful:
+            if self._queue or self._doubtful or self._unsent:
                 self._connect()
                 self._keep_watch()
             return

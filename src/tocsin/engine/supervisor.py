@@ -324,12 +324,13 @@ class Supervisor:
         """Whether this node's view can be acted on: its heartbeats succeed and nobody came for a while."""
         if self._context.store.capabilities.exclusive:
             return True
-        if not self._fresh(boot):
+        if not self.in_touch(boot):
             return False
         alone = not self._joined and self.membership.alone()
         return alone or self.membership.stable_for_us(boot) >= self._context.limits.member_timeout_us
 
-    def _fresh(self, boot: int) -> bool:
+    def in_touch(self, boot: int) -> bool:
+        """Whether the last heartbeat that reached the store is recent, at this boot time."""
         return self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
 
     def _may_claim(self, shard_id: int, boot: int) -> bool:
@@ -338,7 +339,7 @@ class Supervisor:
         state = self.states.get(shard_id)
         if state is None or state.owner is None or state.owner == self._context.incarnation:
             # What was given back is waited for: a wrong view costs another hand-over, no more.
-            return self._settled(boot) or (self._joined and self._fresh(boot))
+            return self._settled(boot) or (self._joined and self.in_touch(boot))
         if not self._settled(boot):
             return False
         if self._context.store.capabilities.exclusive or not self.membership.knows(state.owner):
