@@ -40,6 +40,7 @@ class Chaos:
         faults = (
             self._crash, self._restart, self._freeze, self._freeze, self._cut, self._cut, self._cut,
             self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
+            self._leave_unread, self._leave_unread, self._leave_unread,
         )  # fmt: skip
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(0.2, 6.0))
@@ -120,6 +121,11 @@ class Chaos:
             if self._rng.random() < 0.5:
                 network.cuts.add(pair)
                 asyncio.get_running_loop().call_later(3.0, network.cuts.discard, pair)
+
+    async def _leave_unread(self, node: Node) -> None:
+        seconds = self._rng.choice((0.3, 1.0, 2.0, 5.0))
+        self._world.say("reads nothing", node.name, seconds)
+        self._world.network.leave_unread(node, seconds)
 
     async def _jump(self, node: Node) -> None:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)

@@ -49,10 +49,11 @@ class Pipe:
         if self._rng.random() < self._network.slow_rate:
             delay_s += self._rng.expovariate(1.0)
         loop = asyncio.get_running_loop()
-        self._arrives_at = max(self._arrives_at, loop.time() + delay_s)
+        self._arrives_at = max(self._arrives_at, loop.time() + delay_s, self._network.read_at(other._node))
         loop.call_at(self._arrives_at, other._arrive, payload, context=within(other._node))
         if self._rng.random() < self._network.repeat_rate:
-            loop.call_at(self._arrives_at, other._arrive, payload, context=within(other._node))
+            again_s = self._arrives_at + self._rng.uniform(0, 2.0)
+            loop.call_at(again_s, other._arrive, payload, context=within(other._node))
 
     def _arrive(self, payload: bytes) -> None:
         if not self._over and self.end is not None:
@@ -88,8 +89,8 @@ class Network:
     def __init__(self, world: World) -> None:
         self.slow_rate = 0.0
         self.repeat_rate = 0.0
-        self.break_rate = 0.0
         self.cuts: set[frozenset[str]] = set()
+        self._unread_until: dict[str, float] = {}
         self._world = world
         self._rng = world.rng("network")
         self._listening: dict[str, tuple[Node, Cluster, bytes]] = {}
@@ -98,6 +99,24 @@ class Network:
     def swallows(self, one: Node, other: Node) -> bool:
         """Whether nothing passes between them now."""
         return frozenset((one.name, other.name)) in self.cuts
+
+    def leave_unread(self, node: Node, seconds: float) -> None:
+        """What is sent to the node lies unread for so long, while it goes on otherwise; the senders' connections break
+        meanwhile, and it hears of that when it reads again."""
+        loop = asyncio.get_running_loop()
+        until_s = self._unread_until[node.name] = loop.time() + seconds
+        for pipe in [pipe for pipe in self._pipes if pipe.other is not None and pipe.other._node is node]:
+            loop.call_later(self._rng.uniform(0, seconds), pipe.fail, "broken", context=within(pipe._node))
+            if pipe.other is not None:
+                late_s = until_s + self._rng.expovariate(1.0)
+                loop.call_at(late_s, pipe.other.fail, "broken", context=within(node))
+
+    def read_at(self, node: Node) -> float:
+        """The earliest moment at which the node reads what is sent now."""
+        until_s = self._unread_until.get(node.name, 0.0)
+        if until_s <= asyncio.get_running_loop().time():
+            return 0.0
+        return until_s + self._rng.choice((0.0, self._rng.expovariate(1.0)))
 
     def listen(self, node: Node, cluster: Cluster, incarnation: bytes) -> None:
         """The node takes connections from now on."""
@@ -135,16 +154,9 @@ class Network:
                 if target[2] != incarnation:
                     await asyncio.sleep(0.001)
                     raise PeerUnreachable("another start of the node answers there")
-                asyncio.get_running_loop().call_later(
-                    self._rng.uniform(0.0005, 0.005),
-                    self._proven,
-                    node,
-                    own,
-                    target,
-                    end,
-                    met,
-                    context=within(target[0]),
-                )
+                loop = asyncio.get_running_loop()
+                proven_s = max(loop.time() + self._rng.uniform(0.0005, 0.005), self.read_at(target[0]))
+                loop.call_at(proven_s, self._proven, node, own, target, end, met, context=within(target[0]))
             elif target is None:
                 await asyncio.sleep(0.001)
                 raise PeerUnreachable("connection refused")

@@ -59,6 +59,7 @@ class World:
             in_flight_max=rng.choice((1, 2, 10_000)),
             queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
             frame_writes_max=rng.choice((1, 2, 500)),
+            message_age_max_us=rng.choice((2, 10)) * SECOND,
         )
         self.network = Network(self)
         names = [f"n{i}" for i in range(rng.choice((1, 2, 2, 3)))]
