@@ -26,8 +26,9 @@ class Chaos:
         self._bad_rows = 0
         self._ending: set[Node] = set()
         for node in world.nodes:
-            node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if world.faulty else 0.0
-            node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if world.faulty else 0.0
+            store_faults = world.faulty and not world.storm
+            node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if store_faults else 0.0
+            node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if store_faults else 0.0
 
         if world.faulty:
             world.network.slow_rate = self._rng.choice((0.0, 0.02, 0.2))
@@ -42,9 +43,10 @@ class Chaos:
             self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
             self._leave_unread, self._leave_unread, self._leave_unread,
         )  # fmt: skip
+        storm = (self._leave_unread, self._leave_unread, self._break, self._break, self._part, self._blur, self._freeze)
         while world.loop.time() < until_s:
-            await asyncio.sleep(rng.uniform(0.2, 6.0))
-            kinds = healthy + faults if world.faulty else healthy
+            await asyncio.sleep(rng.uniform(0.1, 1.5) if world.storm else rng.uniform(0.2, 6.0))
+            kinds = storm if world.storm else healthy + faults if world.faulty else healthy
             self._tasks.append(world.loop.create_task(rng.choice(kinds)(rng.choice(world.nodes))))
 
     async def heal(self) -> None:

@@ -60,7 +60,8 @@ class Client:
         """Until that moment of the loop's clock."""
         rng = self._rng
         while self._world.loop.time() < until_s:
-            await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
+            hasty = (0.0, rng.uniform(0, 0.2), rng.uniform(0, 2))
+            await asyncio.sleep(rng.choice(hasty if self._world.storm else (0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
             choice = rng.random()
             if choice < 0.5:
                 await self._write(Kind.CREATE)
@@ -146,14 +147,14 @@ class Client:
         """The last answer, and whether no earlier try may have been done unheard."""
         heard_all = True
         answer: Row | TocsinError | None = None
-        for _ in range(self._rng.choice((1, 4, 12))):
+        for _ in range(1 if self._world.storm else self._rng.choice((1, 4, 12))):
             answer = await self._ask(make())  # type: ignore[operator]
             if isinstance(answer, RequestExpired) and not self._world.faulty:
                 self._world.broken("BLOCKED", f"{self.uuid.hex()[:6]}: not written in time in a run without faults")
             if not isinstance(answer, Unavailable | DefiniteFailure):
                 return answer, heard_all
             heard_all = heard_all and isinstance(answer, (*_REFUSED, _Refused))
-            await asyncio.sleep(self._rng.uniform(0.05, 1.5))
+            await asyncio.sleep(self._rng.uniform(0.0, 0.1) if self._world.storm else self._rng.uniform(0.05, 1.5))
         return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), heard_all
 
     async def _ask(self, op: Op) -> Row | TocsinError | None:

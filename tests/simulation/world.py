@@ -44,6 +44,8 @@ class World:
         self.trace: list[tuple[Any, ...]] = []
         rng = self.rng("world")
         self.faulty = seed % 5 != 0
+        #: The faults are mostly those of the network between nodes, and clients write again at once, by another way.
+        self.storm = seed % 5 == 4
         self.healed = False
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken)
@@ -62,7 +64,7 @@ class World:
             message_age_max_us=rng.choice((2, 10)) * SECOND,
         )
         self.network = Network(self)
-        names = [f"n{i}" for i in range(rng.choice((1, 2, 2, 3)))]
+        names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
         self.nodes = [Node(self, name) for name in names]
         self.namespaces = ["a", "b"]
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
