@@ -40,8 +40,12 @@ async def view(server: ServerProcess) -> dict[str, Any]:
 
 
 async def owners(server: ServerProcess) -> Counter[str | None]:
-    """How many shards each node owns."""
-    return Counter(shard["owner"] for shard in (await view(server))["shards"])
+    """How many shards each node owns; nothing when the node can't be asked now."""
+    try:
+        shards = (await view(server))["shards"]
+    except (OSError, EOFError, TimeoutError):
+        return Counter()
+    return Counter(shard["owner"] for shard in shards)
 
 
 async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 30.0) -> None:

@@ -86,7 +86,7 @@ def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     place = f" ({source.place})" if source and source.place else ""
-    shown = "the secret" if field in SECRETS else problem["input"]
+    shown = "…" if field in SECRETS else problem["input"]
     return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
 
 

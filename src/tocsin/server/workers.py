@@ -124,7 +124,7 @@ class Parent:
 
     async def _keep(self, worker: _Worker) -> None:
         """Fills the place again and again."""
-        while worker.wanted:
+        while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
             code = await self._fill(worker)
             if not worker.wanted or self._stop.is_set():
