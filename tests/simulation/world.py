@@ -127,7 +127,9 @@ class World:
         self.say("RING", node.name, uuid.hex()[:6], token, "attempt", ring.attempt)
         # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
-        self.ledger.rang(uuid, token, node_now, self.true_us(), doubt_us, node.name)
+        # The first attempt came when the node's clock had reached the instant; that may have been set back since.
+        own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
+        self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
         undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
