@@ -43,7 +43,9 @@ class Chaos:
             self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
             self._leave_unread, self._leave_unread, self._leave_unread,
         )  # fmt: skip
-        storm = (self._leave_unread, self._leave_unread, self._break, self._break, self._part, self._blur, self._freeze)
+        storm = (
+            *(self._leave_unread,) * 3, *(self._blur,) * 3, self._break, self._part, self._freeze,
+        )  # fmt: skip
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(0.1, 1.5) if world.storm else rng.uniform(0.2, 6.0))
             kinds = storm if world.storm else healthy + faults if world.faulty else healthy
@@ -125,7 +127,7 @@ class Chaos:
                 asyncio.get_running_loop().call_later(3.0, network.cuts.discard, pair)
 
     async def _leave_unread(self, node: Node) -> None:
-        seconds = self._rng.choice((0.3, 1.0, 2.0, 5.0))
+        seconds = self._rng.choice((0.3, 1.0, 2.0, 5.0, 5.0))
         self._world.say("reads nothing", node.name, seconds)
         self._world.network.leave_unread(node, seconds)
 
