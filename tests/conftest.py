@@ -10,6 +10,7 @@ pytest_plugins = ["tests.support.servers"]
 _SLOW = (
     "tests/crash/",
     "tests/integration/server/",
+    "tests/integration/cluster/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",
