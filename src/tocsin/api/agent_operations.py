@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.api import agent_wire
 from tocsin.api.operation import Operation, Parameter, Reach
+from tocsin.contract import agent_wire
 from tocsin.model.access import Role
 
 SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"

@@ -16,10 +16,19 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.access import KeyRing, authenticate, require_role, require_service, require_tenant
 from tocsin.api.call import ApiLimits, Call, Handler, Page
-from tocsin.api.convert import Intake
-from tocsin.api.errors import (
+from tocsin.api.mounted import Mounted
+from tocsin.api.namespaces import NamespaceHandlers
+from tocsin.api.openapi import describe
+from tocsin.api.operation import Operation, Reach
+from tocsin.api.operators import OperatorHandlers
+from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
+from tocsin.api.service_calls import ServiceCallHandlers
+from tocsin.api.templates import read_query
+from tocsin.api.timers import TimerHandlers
+from tocsin.contract.access import KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.contract.convert import Intake
+from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
     HeadersTooLarge,
     MethodNotAllowed,
@@ -28,16 +37,7 @@ from tocsin.api.errors import (
     problem,
     problem_headers,
 )
-from tocsin.api.mounted import Mounted
-from tocsin.api.namespaces import NamespaceHandlers
-from tocsin.api.openapi import describe
-from tocsin.api.operation import Operation, Reach
-from tocsin.api.operators import OperatorHandlers
-from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
-from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
-from tocsin.api.service_calls import ServiceCallHandlers
-from tocsin.api.templates import read_query
-from tocsin.api.timers import TimerHandlers
+from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules

@@ -5,9 +5,9 @@ Dispatch, the OpenAPI document and the documentation page are all made from it.
 
 from __future__ import annotations
 
-from tocsin.api import wire
 from tocsin.api.agent_operations import AGENT_OPERATIONS
 from tocsin.api.operation import Operation, Reach
+from tocsin.contract import wire
 from tocsin.model.access import Role
 
 __all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
