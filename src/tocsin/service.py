@@ -45,12 +45,14 @@ LIST_READS_MAX = 20
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None."""
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
+    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`."""
 
     timer: Timer
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
+    parked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,21 @@ class TimerService:
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return _view_of_stored(row, shard_id)
+
+    async def get_many(self, namespace: str, timer_ids: Sequence[str]) -> dict[str, TimerView]:
+        """The same for many, by id; those that do not exist are absent. NamespaceNotFound."""
+        places: dict[int, dict[bytes, str]] = {}
+        for timer_id in timer_ids:
+            shard_id, uuid = self._place(namespace, timer_id)
+            places.setdefault(shard_id, {})[uuid] = timer_id
+        views: dict[str, TimerView] = {}
+        for shard_id, ids in places.items():
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
+            for uuid, stored in found.items():
+                row = stored.live or stored.finished
+                if row:
+                    views[ids[uuid]] = _view_of_stored(row, shard_id)
+        return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable."""
@@ -421,7 +438,9 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         reason = f"its stored record can't be read: {error}"
         timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
         timer.tags = row.tags
-    return TimerView(timer, row.uuid, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
+    if isinstance(row, StoredRow):
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
+    return TimerView(timer, row.uuid, shard_id, None)
 
 
 _CURSOR = struct.Struct(">q16s32s")

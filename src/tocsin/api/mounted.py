@@ -37,6 +37,7 @@ class Mounted:
             if replaced is None:
                 await send(message)
 
+        scope.setdefault("state", {})["correlation_id"] = correlation_id
         try:
             await self._app(scope, receive, watch)
         except Exception as error:

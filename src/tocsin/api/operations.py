@@ -219,7 +219,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="docs",
         method="GET",
         # The root too: who opens the address that `make run` prints should find something to read.
-        paths=(f"{API_PREFIX}/docs", "/docs", "/"),
+        paths=(f"{API_PREFIX}/docs", "/docs"),
         summary="A page to read it",
         description="The description as a page.",
         tag="Documentation",

@@ -40,6 +40,8 @@ from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.telemetry.logs import EventLog, configure_logging
 from tocsin.telemetry.metrics import Metrics
+from tocsin.ui import compose as ui
+from tocsin.ui.app import Ui
 
 #: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
 EXIT_START = 1
@@ -125,6 +127,7 @@ class Server:
         self._socket: socket.socket | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
+        self._pages: Ui | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
         self.url = ""
@@ -158,7 +161,8 @@ class Server:
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
         metrics = Metrics(self._gauges)
-        observe = fan_out([metrics, EventLog(time.monotonic)])
+        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
+        observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
             caller=self._caller,
@@ -182,14 +186,27 @@ class Server:
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
+        rules = InputRules(settings.input_limits(), egress.check_url)
+        self._pages = ui.compose(
+            self.service,
+            rules=rules,
+            clock=clock,
+            keys=keys,
+            figures=figures,
+            host=settings.host,
+            origins=settings.ui_origins,
+            limits=settings.ui_limits(),
+        )
+        self._pages.start()
         app = Api(
             self.service,
-            rules=InputRules(settings.input_limits(), egress.check_url),
+            rules=rules,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
+            extra=self._pages,
         )
         config = uvicorn.Config(
             app,
@@ -219,6 +236,10 @@ class Server:
         """Lets requests end, hands the shards back in order, closes. Idempotent; safe after a failed start."""
         if self._supervisor is not None:
             self._supervisor.draining = True
+        if self._pages is not None:
+            # Open pages hold a connection each, for whose end the HTTP server would wait.
+            await self._pages.close()
+            self._pages = None
         if self._http is not None:
             self._http.should_exit = True
             with contextlib.suppress(asyncio.CancelledError):
