@@ -3,6 +3,8 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 const HEIGHT_PX = 176;
+// Of a node that has just been started, not a whole empty hour.
+const SPAN_MIN_S = 600;
 const colour = (name) => {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
@@ -21,7 +23,7 @@ const CHARTS = {
   window: { series: [["window", "ringing", "in memory", true], ["overdue", "failed", "overdue", false, "seconds"]] },
 };
 
-function options(wanted, width, span) {
+function options(wanted, width, figures) {
   const ink = colour("ink-soft");
   const edge = colour("edge");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -30,15 +32,16 @@ function options(wanted, width, span) {
   return {
     width,
     height: HEIGHT_PX,
+    padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: {
-      x: { range: () => { const now = Date.now() / 1000; return [now - span, now]; } },
+      x: { range: () => { const now = Date.now() / 1000; return [Math.max(now - figures().span, Math.min(figures().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
       y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
       ...(two ? { seconds: { range: (_, low, high) => [0, Math.max(high * 1.15, 10)] } } : {}),
     },
     axes: [
-      { ...axis, space: 70, values: (_, at) => at.map((s) => new Date(s * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
+      { ...axis, size: 26, space: 70, values: (_, at) => at.map((s) => new Date(s * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
       { ...axis, size: 48, space: 36, values: (_, at) => at.map(short) },
     ],
     series: [
@@ -80,7 +83,7 @@ export function startCharts(root) {
         place.append(none);
       }
       if (plots.has(place)) plots.get(place).setData(data);
-      else plots.set(place, new uPlot(options(wanted, place.clientWidth, figures.span), data, place));
+      else plots.set(place, new uPlot(options(wanted, place.clientWidth, () => figures), data, place));
     }
   };
   const load = async () => {

@@ -1,6 +1,10 @@
 // Instants in the person's own zone, and distances that count down. The server's clock counts, not this machine's.
 const root = document.documentElement;
-const skewMs = Number(root.dataset.now) - Date.now();
+const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
+const SKEW_MIN_MS = 1500;
+// Differences that the way here explains are none.
+const skew = Number(root.dataset.now) - arrived;
+const skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";
 
@@ -51,7 +55,7 @@ const put = (element, text) => { if (element.textContent !== text) element.textC
 export function showTimes(within = document) {
   for (const element of within.querySelectorAll("time[data-at]")) {
     const ms = Number(element.dataset.at);
-    put(element, formatted(ms));
+    put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
     element.title = `${element.dateTime} · ${away(ms)} · shown in ${zoneWords(ms)}`;
   }
   for (const element of within.querySelectorAll("[data-zone]")) put(element, zoneWords());

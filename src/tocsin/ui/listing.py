@@ -18,6 +18,7 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.service import ListRequest, TimerService, TimerView
 from tocsin.ui.figures import Figures
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
+from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages
@@ -121,7 +122,10 @@ class ListHandlers:
         exact = None
         if filters.prefix and not filters.cursor:
             exact = await self._exact(filters)
-        views, cursor = await self._service.list(request)
+        if filters.order == "desc":
+            views, cursor = await latest(self._service.list, request, now_us)
+        else:
+            views, cursor = await self._service.list(request)
         if exact is not None:
             views = [view for view in views if view.timer.id != filters.prefix]
         return Listing(views, cursor, exact)
