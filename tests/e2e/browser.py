@@ -58,8 +58,10 @@ class Window:
         page.on("dialog", lambda dialog: self.complaints.append(f"{page.url}: dialog {dialog.message}"))
 
     def _heard(self, message: ConsoleMessage) -> None:
-        # That an answer was no success is said there, too; the tests look at answers themselves.
-        if message.type == "error" and "Failed to load resource" not in message.text:
+        # That an answer was no success, or that a newer request took an older one's place, is said there, too; the tests
+        # look at answers themselves.
+        usual = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort")
+        if message.type == "error" and not message.text.startswith(usual):
             self.complaints.append(f"{self.page.url}: {message.text}")
 
     async def go(self, path: str) -> int:
