@@ -36,7 +36,16 @@ async function copy(button) {
   setTimeout(() => delete button.dataset.copied, 1500);
 }
 
+function nextRows(button) {
+  const compact = document.documentElement.dataset.rows !== "compact";
+  if (compact) document.documentElement.dataset.rows = "compact";
+  else delete document.documentElement.dataset.rows;
+  localStorage.setItem("tocsin.rows", compact ? "compact" : "");
+  button.setAttribute("aria-pressed", String(compact));
+}
+
 const acts = {
+  rows: nextRows,
   theme: nextTheme,
   help: () => document.getElementById("help").showModal(),
   close: (button) => button.closest("dialog").close(),

@@ -26,7 +26,7 @@ from tocsin.ui.visit import Handler, Visit
 from tocsin.ui.whenever import read_when
 
 #: Timers of a bulk action that are named before the rest is only counted.
-_NAMED_MAX = 12
+_NAMED_MAX = 8
 #: Cancels that are under way at once.
 _CANCELS_PER_TURN = 100
 
@@ -146,7 +146,8 @@ class ActionHandlers:
         }
         if visit.form.get("sure") != "yes":
             views = await self._service.get_many(namespace, ids)
-            pending = [view for view in views.values() if view.timer.status is Status.PENDING]
+            found = [views[timer_id] for timer_id in ids if timer_id in views]
+            pending = [view for view in found if view.timer.status is Status.PENDING]
             hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
             template = "timers/sure_part.html" if visit.fragment else "timers/sure.html"
             return self._pages.page(template, visit, title="Cancel timers", pending=pending, hosts=hosts, **values)

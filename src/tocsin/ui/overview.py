@@ -127,10 +127,11 @@ def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_
         waiting = count(now.window_timers)
         soon = f"{waiting} timers ring within minutes" if now.window_timers else "no timer rings within minutes"
         return Health(f"Quiet. Nothing rang in the last minute, {soon}, nothing overdue.", "calm")
-    words = f"{_rate(rings, recent, width_s)}, slowest {milliseconds(slowest * 1_000)}, nothing overdue"
+    rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue"
+    rate = _rate(rings, recent, width_s)
     if broken:
-        return Health(f"On time, but {count(broken)} failed for good in the last minute. {words}.", "busy")
-    return Health(f"On time. {words}.", "calm")
+        return Health(f"On time, but {count(broken)} of {rate} failed for good; {rest}.", "busy")
+    return Health(f"On time. {rate}, {rest}.", "calm")
 
 
 def _rate(rings: int, recent: Sequence[Bucket], width_s: float) -> str:
@@ -180,7 +181,7 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, width_s
             "failed",
             "Failed for good, this hour",
             count(failed),
-            f"{count(retried)} attempts repeated",
+            f"{count(retried)} {'attempt' if retried == 1 else 'attempts'} repeated",
             "failed" if failed else "",
         ),
     ]
