@@ -27,6 +27,7 @@ from tocsin.agent.adapters.sql.tables import service_calls, timer_schedules
 from tocsin.agent.adapters.sql.types import Instant
 from tocsin.agent.messages import Key
 from tocsin.agent.timer.ports import TimerEntry
+from tocsin.model.instants import INSTANT_MIN
 
 #: To find the tenants that have something due, this many times as many due rows are looked at, the earliest first.
 #: A longer backlog of few tenants is worked off before others show.
@@ -68,13 +69,22 @@ MARK_FIRED = Query(
     _KEY,
     lambda given: (
         update(timer_schedules)
-        .where(given.names(timer_schedules, *_KEY), _waits)
+        # Not by `=`: a planner without statistics might take the index by state for the better one.
+        .where(given.names(timer_schedules, *_KEY), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
     {"moment": Instant()},
 )
+#: Any instant is later than the bound, which is there for SQLite: without one it may prefer to read and sort all that wait.
 NEXT_DUE_AT = Query(
-    {}, lambda given: select(_schedules.due_at).where(_waits).order_by(_schedules.due_at).limit(literal_column("1"))
+    {},
+    lambda given: (
+        select(_schedules.due_at)
+        .where(_waits, _schedules.due_at >= bindparam("earliest", type_=Instant()))
+        .order_by(_schedules.due_at)
+        .limit(literal_column("1"))
+    ),
+    {"earliest": Instant()},
 )
 FIND_BY_CORRELATION = Query(
     {},
@@ -108,7 +118,6 @@ DUE_TENANTS = Query({}, _due_tenants, {"now": Instant(), "among": Integer(), "mo
 
 def _find_due(given: Given) -> Select[Any]:
     """Each tenant's earliest, by one range of the index each, then the earliest of those."""
-    assert given.source is not None
     due = timer_schedules.alias("due")
     most = bindparam("most", type_=Integer())
     theirs = (
@@ -125,15 +134,15 @@ def _find_due(given: Given) -> Select[Any]:
         each = theirs.lateral("each")
         return (
             select(*(each.c[column.name] for column in _COLUMNS))
-            .select_from(given.source.join(each, true()))
+            .select_from(given.relation.join(each, true()))
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
             .limit(most)
         )
     # SQLite has no LATERAL; a list that depends on the tenant serves as well.
-    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.source)
+    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.relation)
     return (
         select(*_COLUMNS)
-        .select_from(given.source, timer_schedules)
+        .select_from(given.relation, timer_schedules)
         .where(_schedules.tenant_id == given["tenant_id"], _schedules.service_call_id.in_(calls))
         .order_by(_schedules.due_at, _schedules.tenant_id, _schedules.service_call_id)
         .limit(most)
@@ -182,7 +191,7 @@ class SqlTimerStore:
         )
 
     async def next_due_at(self) -> int | None:
-        rows = await self._database.read(NEXT_DUE_AT.fetch)
+        rows = await self._database.read(lambda connection: NEXT_DUE_AT.fetch(connection, earliest=INSTANT_MIN))
         return rows[0][0] if rows else None
 
     async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
