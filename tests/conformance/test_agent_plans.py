@@ -124,7 +124,7 @@ def check(plan: str, index: str, kind: str) -> None:
         assert all("USING" in line and "INDEX idx_" in line for line in scanned), plan
         assert "AUTOMATIC" not in plan, plan
     else:
-        assert kind == "postgresql, empty" or re.search(rf"\b{index}\b", plan), plan
+        assert kind == "postgresql, empty" or re.search(rf"\b({index})\b", plan), plan
         assert not re.search(rf"Seq Scan on {OURS}\b", plan), plan
 
 
@@ -187,6 +187,9 @@ async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: s
                 key: process(value) if (process := compiled._bind_processors.get(key)) else value
                 for key, value in compiled.params.items()
             }
+            if dialect.name == "postgresql" and wanted.tags and wanted.statuses:
+                # By the statistics it knows that there are few calls of that status, and may begin with them.
+                index = "idx_service_call_tags_tag|idx_service_calls_status"
             plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))
             check(f"{name}:\n{plan}", index, kind)
 
