@@ -68,11 +68,13 @@ MARK_FIRED = Query(
     _KEY,
     lambda given: (
         update(timer_schedules)
-        .where(given.names(timer_schedules, *_KEY), _waits)
+        # Not by `=`: a planner without statistics might take the index by state for the better one.
+        .where(given.names(timer_schedules, *_KEY), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
     {"moment": Instant()},
 )
+#: Any instant is later than the bound, which is there for SQLite: without one it may prefer to read and sort all that wait.
 NEXT_DUE_AT = Query(
     {},
     lambda given: (
@@ -115,7 +117,6 @@ DUE_TENANTS = Query({}, _due_tenants, {"now": Instant(), "among": Integer(), "mo
 
 def _find_due(given: Given) -> Select[Any]:
     """Each tenant's earliest, by one range of the index each, then the earliest of those."""
-    assert given.source is not None
     due = timer_schedules.alias("due")
     most = bindparam("most", type_=Integer())
     theirs = (
@@ -132,15 +133,15 @@ def _find_due(given: Given) -> Select[Any]:
         each = theirs.lateral("each")
         return (
             select(*(each.c[column.name] for column in _COLUMNS))
-            .select_from(given.source.join(each, true()))
+            .select_from(given.relation.join(each, true()))
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
             .limit(most)
         )
     # SQLite has no LATERAL; a list that depends on the tenant serves as well.
-    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.source)
+    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.relation)
     return (
         select(*_COLUMNS)
-        .select_from(given.source, timer_schedules)
+        .select_from(given.relation, timer_schedules)
         .where(_schedules.tenant_id == given["tenant_id"], _schedules.service_call_id.in_(calls))
         .order_by(_schedules.due_at, _schedules.tenant_id, _schedules.service_call_id)
         .limit(most)
