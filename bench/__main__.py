@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import figures, limits
+from bench import agent, figures, limits
 
 
 def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -27,6 +27,8 @@ def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
         "burst": lambda: figures.burst(int(50_000 * scale)),
         "steady": lambda: figures.steady(args.rate, 10 * max(scale, 0.5)),
         "pending": lambda: figures.pending(args.pending),
+        "agent": lambda: agent.calls_now(int(20_000 * scale)),
+        "agent-due": lambda: agent.calls_due(int(200 * scale), 60 * scale),
     }
     if args.only:
         return {name: plan[name] for name in args.only.split(",")}
@@ -36,7 +38,7 @@ def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
-    parser.add_argument("--only", help="some of raw,single,batch,burst,steady,pending")
+    parser.add_argument("--only", help="some of raw,single,batch,burst,steady,pending,agent,agent-due")
     parser.add_argument("--rate", type=int, default=5_000, help="timers a second of the lag figure")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers of the pending figure")
     parser.add_argument("--out", default="bench/results", help="folder of the JSON")

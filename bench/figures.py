@@ -13,11 +13,13 @@ Figures = dict[str, Any]
 _HOUR_US = 3_600_000_000
 
 
-def _count(port: int) -> int:
-    return int(_stats(port, "count")["count"])
+def count_of(port: int) -> int:
+    """How many webhooks the receiver on this port has counted."""
+    return int(stats_of(port, "count")["count"])
 
 
-def _stats(port: int, what: str = "reset") -> dict[str, Any]:
+def stats_of(port: int, what: str = "reset") -> dict[str, Any]:
+    """What the receiver measured; it begins anew, unless only the count is asked for."""
     import json
     import socket
 
@@ -30,9 +32,10 @@ def _stats(port: int, what: str = "reset") -> dict[str, Any]:
     return stats
 
 
-def _wait_for(port: int, count: int, timeout_s: float) -> int:
+def wait_for(port: int, count: int, timeout_s: float) -> int:
+    """Returns when the receiver has counted so many, or the time is over, with its count."""
     deadline = time.monotonic() + timeout_s
-    while (seen := _count(port)) < count and time.monotonic() < deadline:
+    while (seen := count_of(port)) < count and time.monotonic() < deadline:
         time.sleep(0.05)
     return seen
 
@@ -92,9 +95,9 @@ def burst(count: int) -> Figures:
         beside = processes.start_load(
             server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
         )
-        seen = _wait_for(receiver.port, count, 120)
+        seen = wait_for(receiver.port, count, 120)
         cpu = server.cpu_s() - before
-        stats = _stats(receiver.port)
+        stats = stats_of(receiver.port)
         api = processes.finish(beside)
         return {
             "burst drain, fires per s": stats["count"] / max(stats["seconds"], 1e-9),
@@ -115,8 +118,8 @@ def steady(rate: int, seconds: float) -> Figures:
         processes.load(
             server.port, receiver.port, due_us=due, count=count - count % 4, batch=1_000, connections=4, spread=seconds
         )
-        _wait_for(receiver.port, count - count % 4, 30 + seconds)
-        stats = _stats(receiver.port)
+        wait_for(receiver.port, count - count % 4, 30 + seconds)
+        stats = stats_of(receiver.port)
         return {
             f"lag at {rate}/s, p50 ms": stats["lag_p50_ms"],
             f"lag at {rate}/s, p99 ms": stats["lag_p99_ms"],
@@ -140,14 +143,14 @@ def pending(count: int) -> Figures:
             idle = (server.cpu_s() - before) / 10
             # Due while the server is down, so that the first fire after the start is what a restart waits for.
             processes.load(server.port, receiver.port, due_us=processes.now_us() + 2_000_000, count=64, prefix="first")
-            _stats(receiver.port)
+            stats_of(receiver.port)
             server.process.kill()
             server.process.wait()
         time.sleep(2.5)
         began = processes.now_us()
         with processes.server(data) as server:
-            _wait_for(receiver.port, 64, 60)
-            stats = _stats(receiver.port)
+            wait_for(receiver.port, 64, 60)
+            stats = stats_of(receiver.port)
             return {
                 f"pending {count}, create per s": result["per_s"],
                 f"pending {count}, memory MiB": loaded_mib,

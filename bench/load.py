@@ -13,6 +13,7 @@ import uvloop
 
 from bench.wire import Caller, request
 from tocsin.model.instants import format_instant
+from tocsin.model.uuid7 import uuid7_text
 
 
 def _timer(identifier: str, url: str, execute_at: str) -> str:
@@ -45,6 +46,23 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
             yield request("/api/v1/timers/create", timers[0].encode())
 
 
+def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
+    """Submissions of service calls, over `tenants` tenants in turn: due now (spread 0) or evenly over `spread` seconds.
+    Their bodies say when they are due, so that the receiver can tell how late they come."""
+    random_tenants = random.Random(17)
+    tenants = [uuid7_text(args.due_us // 1_000, random_tenants.getrandbits(74)) for _ in range(args.tenants)]
+    step = args.spread * 1e6 / max(args.count, 1)
+    for sent in range(args.count // args.connections):
+        number = sent * args.connections + connection
+        due = format_instant(args.due_us + int(number * step))
+        when = f'"dueAt":"{due}",' if args.spread else ""
+        yield request(
+            f"/api/tenants/{tenants[number % args.tenants]}/service-calls",
+            f'{{"name":"{args.prefix}-{number}",{when}"requestSpec":{{"method":"POST","url":"{args.receiver}",'
+            f'"body":{{"executeAt":"{due}","order":"{number}","amount":4200}}}}}}'.encode(),
+        )
+
+
 async def _run(args: argparse.Namespace) -> dict[str, object]:
     loop = asyncio.get_running_loop()
     finished = asyncio.Event()
@@ -58,7 +76,9 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
 
     # Bodies are made before the clock starts where they are few enough, so that making them is not measured.
     deadline = time.perf_counter() + args.seconds + 3600 * (args.count <= 200_000)
-    sources = [_bodies(args, number, deadline) for number in range(args.connections)]
+    sources = [
+        _calls(args, number) if args.tenants else _bodies(args, number, deadline) for number in range(args.connections)
+    ]
     if args.count <= 200_000:
         sources = [iter(list(source)) for source in sources]
     pace = (lambda: random.expovariate(args.rate / args.connections)) if args.rate else None
@@ -97,6 +117,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--due-us", type=int, required=True)
     parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--tenants", type=int, default=0)
     parser.add_argument("--rate", type=float, default=0.0)
     print(json.dumps(uvloop.run(_run(parser.parse_args()))))
 

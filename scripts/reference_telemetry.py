@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import re
 import typing
 
 import msgspec
 
+from tocsin.agent import events as agent_events
 from tocsin.api.operations import OPERATIONS, Operation
 from tocsin.ports import observer
-from tocsin.telemetry.logs import _LEVELS
+from tocsin.telemetry.agent_logs import AGENT_LEVELS
+from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
+from tocsin.telemetry.logs import LEVELS
 from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 _METRICS_INTRO = """# Metrics
@@ -30,6 +34,13 @@ observers. *Level* is where the log puts the event; `-` means that lines about s
 is a warning, at most ten a second, everything else is written at debug only.
 """
 
+_AGENT_EVENTS_INTRO = """## The service agent
+
+Its events (`tocsin.agent.events`, and those of the buses in `tocsin.ports.bus`). In the log the fields have the API's
+names: `tenantId`, `serviceCallId`, `correlationId`. An execution that fails is a warning; warnings and errors are rationed
+to twenty lines a second, and the next line says how many were left out.
+"""
+
 _API_INTRO = """# API
 
 JSON over HTTP. `GET /openapi.json` is the full description (OpenAPI 3.1), `/docs` a page to read it. Members are
@@ -45,25 +56,32 @@ reason of each bad field. 429 and 503 bring `Retry-After`. Every call can also a
 
 def metrics_page(generated: str) -> str:
     """docs/reference/metrics.md."""
+    counters, histograms = {**COUNTERS, **AGENT_COUNTERS}, {**HISTOGRAMS, **AGENT_HISTOGRAMS}
     lines = [generated, _METRICS_INTRO, "## Counters", "", "| metric | labels | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{name}_total` | {_codes(labels)} | {text} |" for name, (labels, text) in COUNTERS.items()]
+    lines += [f"| `{name}_total` | {_codes(labels)} | {text} |" for name, (labels, text) in counters.items()]
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{name}` | {bounds[-1]:,} | {text} |" for name, (bounds, text) in HISTOGRAMS.items()]
+    lines += [f"| `{name}` | {bounds[-1]:,} | {text} |" for name, (bounds, text) in histograms.items()]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {text} |" for name, text in GAUGES.items()]
+    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **AGENT_GAUGES}.items()]
     return "\n".join(lines) + "\n"
 
 
 def events_page(generated: str) -> str:
     """docs/reference/events.md."""
-    import logging
-
-    lines = [generated, _EVENTS_INTRO, "| event | fields | meaning | level |", "| --- | --- | --- | --- |"]
-    for event in typing.get_args(observer.Event):
-        text = re.sub(r"\s+", " ", inspect.getdoc(event) or "").strip()
-        level = logging.getLevelName(_LEVELS[event]).lower() if event in _LEVELS else "-"
-        lines.append(f"| `{event.__name__}` | {_codes(event._fields)} | {text} | {level} |")
+    lines = [generated, _EVENTS_INTRO]
+    lines += _event_table(typing.get_args(observer.Event), LEVELS)
+    lines += ["", _AGENT_EVENTS_INTRO]
+    lines += _event_table(typing.get_args(agent_events.AgentEvent), AGENT_LEVELS)
     return "\n".join(lines) + "\n"
+
+
+def _event_table(events: tuple[type, ...], levels: dict[type, int]) -> list[str]:
+    lines = ["| event | fields | meaning | level |", "| --- | --- | --- | --- |"]
+    for event in events:
+        text = re.sub(r"\s+", " ", inspect.getdoc(event) or "").strip()
+        level = logging.getLevelName(levels[event]).lower() if event in levels else "-"
+        lines.append(f"| `{event.__name__}` | {_codes(event._fields)} | {text} | {level} |")
+    return lines
 
 
 def api_page(generated: str) -> str:
@@ -88,6 +106,10 @@ def _operation(operation: Operation) -> list[str]:
     ]
     lines.append(f"Answers {operation.status}{'; ' + errors if errors else ''}.")
     lines.append("")
+    if operation.parameters:
+        lines += ["| parameter | in | meaning |", "| --- | --- | --- |"]
+        lines += [f"| `{given.name}` | {given.place} | {given.description} |" for given in operation.parameters]
+        lines.append("")
     if operation.request is not None:
         lines += ["| member | required |", "| --- | --- |"]
         for field in msgspec.structs.fields(operation.request):

@@ -33,7 +33,7 @@ async def test_schedules_are_found_in_due_order_across_tenants(database: AgentDa
     assert await database.timers.find_due([TENANT, OTHER_TENANT, new_id()], NOW + 6, 100) == due
     assert await database.timers.find_due([TENANT, OTHER_TENANT], NOW + 6, 3) == due[:3]
     assert await database.timers.find_due([], NOW + 6, 3) == []
-    assert await database.timers.next_due_at() == NOW
+    assert await database.timers.next_due_at(NOW - 1) == NOW
 
 
 async def test_tenants_with_something_due_come_the_earliest_first(database: AgentDatabase) -> None:
@@ -59,7 +59,7 @@ async def test_a_schedule_is_replaced_while_it_waits_and_stays_once_reached(data
     await database.timers.schedule_timers([entry(one, due_at=NOW + 9)])
     assert await database.timers.find_by_correlation(waiting.correlation_id) == [waiting._replace(reached_at=NOW + 6)]
     assert await database.timers.find_due([TENANT], NOW * 2, 10) == []
-    assert await database.timers.next_due_at() is None
+    assert await database.timers.next_due_at(0) is None
 
 
 async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
@@ -48,6 +49,7 @@ class TestSources:
         assert settings.callback_limits() == CallbackLimits()
         assert settings.input_limits() == InputLimits()
         assert settings.api_limits() == ApiLimits()
+        assert settings.agent_limits() == AgentLimits()
         assert (settings.host, settings.port, settings.shards) == ("127.0.0.1", 8080, None)
         assert settings.store_url() == "sqlite:///data/tocsin.db"
 
@@ -76,14 +78,24 @@ class TestSources:
         for kind in LIMITS:
             for field in dataclasses.fields(kind):
                 seconds = other.get(field.name, 7_000_000) // 1_000_000
-                text = f"{seconds}s" if field.name.endswith(("_us", "_s")) else "7"
+                text = f"{seconds}s" if field.name.endswith(("_us", "_ms", "_s")) else "7"
+                text = "NORMAL" if field.name == "synchronous" else text
                 monkeypatch.setenv(env_name(limit_setting(kind, field)), text)
         settings = load_settings()
-        made = (settings.engine_limits(), settings.callback_limits(), settings.input_limits(), settings.api_limits())
+        made = (
+            settings.engine_limits(),
+            settings.callback_limits(),
+            settings.input_limits(),
+            settings.api_limits(),
+            settings.agent_limits(),
+            settings.bus_limits(),
+            settings.sql_settings(),
+        )
         assert {type(limits) for limits in made} == LIMITS.keys()
         for limits in made:
             for name, value in dataclasses.asdict(limits).items():
-                assert value == other.get(name, 7_000_000 if name.endswith("_us") else 7), name
+                seven = {"_us": 7_000_000, "_ms": 7_000}.get(name[-3:], "NORMAL" if name == "synchronous" else 7)
+                assert value == other.get(name, seven), name
 
     def test_values_as_people_write_them(self, file):
         settings = load_settings(
@@ -126,7 +138,7 @@ class TestStore:
     def test_an_absolute_data_folder(self, tmp_path):
         assert load_settings({"data_dir": tmp_path}).sqlite_path() == tmp_path / "tocsin.db"
 
-    @pytest.mark.parametrize("url", ["postgresql://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
+    @pytest.mark.parametrize("url", ["mysql://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
     def test_what_has_no_adapter_is_refused_naming_what_has(self, url):
         said = refusal(store=url)
         assert said.startswith("store (--store)")
@@ -202,3 +214,35 @@ class TestRefusals:
 def test_names_are_unique():
     names = [setting_name(field) for field in Settings.model_fields]
     assert len(set(names)) == len(names)
+
+
+class TestTheAgent:
+    def test_its_database_is_beside_the_timers_unless_named(self):
+        assert load_settings({"data_dir": "x"}).agent_database_url() == "sqlite:///x/agent.db"
+        assert load_settings({"store": "memory://"}).agent_database_url() == "sqlite://"
+        assert load_settings({"agent_database": "a/b.db"}).agent_database_url() == "sqlite:///a/b.db"
+        named = "postgresql://me@host/agent"
+        assert load_settings({"agent_database": named}).agent_database_url() == named
+
+    def test_variables_known_by_other_names_count_below_our_own(self, monkeypatch):
+        monkeypatch.setenv("TIMER_POLLING_INTERVAL", "1500")
+        monkeypatch.setenv("TIMER_BATCH_SIZE", "7")
+        monkeypatch.setenv("DB_PATH", "./event_service.db")
+        monkeypatch.setenv("TIMER_BROKER_URL", "nats://127.0.0.1:4222")
+        settings = load_settings()
+        assert settings.agent_limits().polling_interval_us == 1_500_000
+        assert settings.agent_limits().polling_batch_max == 7
+        assert settings.agent_database_url() == "sqlite:///./event_service.db"
+        assert settings.broker == "nats://127.0.0.1:4222"
+        assert sources()["broker"] == (Origin.ENVIRONMENT, "TIMER_BROKER_URL")
+        monkeypatch.setenv("TIMER_DB_PATH", "other.db")
+        monkeypatch.setenv("TOCSIN_BROKER", "embedded")
+        assert load_settings().agent_database_url() == "sqlite:///other.db"
+        assert load_settings().broker is None
+
+    def test_what_is_wrong_is_named_with_its_source(self, monkeypatch):
+        assert "broker (--broker)" in refusal(broker="amqp://host")
+        assert "agent.database (--agent-database)" in refusal(agent_database="redis://host/0")
+        assert "agent.timer (--agent-timer)" in refusal(agent_timer="cron")
+        monkeypatch.setenv("TIMER_POLLING_INTERVAL", "often")
+        assert "agent.polling_interval (TIMER_POLLING_INTERVAL)" in refusal()

@@ -57,3 +57,10 @@ def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:
     if key is not None and not key.allows(role, namespace):
         require_role(key, role)
         raise Forbidden(f"this key may not touch the namespace {namespace!r}")
+
+
+def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:
+    """Raises Forbidden unless the key has the role for the tenant."""
+    if key is not None and not key.allows_tenant(role, tenant_id):
+        require_role(key, role)
+        raise Forbidden("this key may not touch this tenant")

@@ -1,7 +1,8 @@
 """The ASGI application.
 
-Our exact paths go from one dictionary lookup straight to their handler; everything else goes to the mounted
-application, if there is one. There is no stack of middleware: a create costs a few microseconds besides the server's.
+Our exact paths go from one dictionary lookup straight to their handler; those with parameters are looked for after
+that, and everything else goes to the mounted application, if there is one. There is no stack of middleware: a create
+costs a few microseconds besides the server's.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from types import MappingProxyType
 from typing import Any
 
-from tocsin.api.access import KeyRing, authenticate, require_role, require_service
-from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
+from tocsin.agent.api.service_calls import ServiceCalls
+from tocsin.api.access import KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.convert import Intake
 from tocsin.api.errors import (
     PROBLEM_MEDIA_TYPE,
@@ -29,9 +31,12 @@ from tocsin.api.errors import (
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.openapi import describe
-from tocsin.api.operations import OPERATIONS, Operation, Reach
+from tocsin.api.operation import Operation, Reach
 from tocsin.api.operators import OperatorHandlers
 from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
+from tocsin.api.service_calls import ServiceCallHandlers
+from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
@@ -50,37 +55,18 @@ Answer = Callable[[int, Headers, bytes], None]
 _log = logging.getLogger(__name__)
 
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
+_NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+_NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class _Route:
-    """An operation, ready to be served."""
-
-    operation: Operation
-    handler: Handler
-    status: int
-    content_type: bytes
-    has_body: bool
-    body_bytes_max: int
-    is_open: bool
-    is_head: bool
-
-
-@dataclass(slots=True)
-class DirectRoute:
-    """An operation with a short way: `begin` takes the call, and its result is encoded when it comes."""
-
-    method: bytes
-    path: str
-    body_bytes_max: int
-    route: _Route
-    begin: Begin
-    encode: Encode
+class _NotOurs(Exception):
+    """Nothing of ours has this path."""
 
 
 class Api:
     """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
 
+    `agent` None: the service agent is switched off, and its paths say so.
     `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
     an exception in `startup` keeps the server from starting.
     """
@@ -95,6 +81,7 @@ class Api:
         metrics: Callable[[], tuple[bytes, str]],
         metrics_open: bool,
         limits: ApiLimits | None = None,
+        agent: ServiceCalls | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
         shutdown: Hook | None = None,
@@ -109,16 +96,24 @@ class Api:
         self._id_prefix = os.urandom(8).hex()
         self._ids = itertools.count(1)
         intake = Intake(rules)
-        openapi = describe(rules.limits, limits, metrics_open=metrics_open, keys_required=keys.required)
+        openapi = describe(
+            rules.limits,
+            limits,
+            None if agent is None else agent.limits,
+            metrics_open=metrics_open,
+            keys_required=keys.required,
+        )
         timers = TimerHandlers(service, intake, limits)
-        handlers = {
+        handlers: dict[str, Handler] = {
             **timers.by_name(),
             **NamespaceHandlers(service, intake).by_name(),
             **OperatorHandlers(service, metrics, openapi).by_name(),
+            **({} if agent is None else ServiceCallHandlers(agent).by_name()),
         }
-        self._routes, self._allowed = _routes(handlers, limits, metrics_open)
+        routes = Routes(handlers, limits, metrics_open)
+        self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates
         #: Operations with a short way, by path.
-        self.direct = _direct(timers.direct(), self._routes)
+        self.direct = direct_routes(timers.direct(), self._routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -127,12 +122,15 @@ class Api:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = self._correlation_id(headers)
         route = self._routes.get((scope["method"], scope["path"]))
-        if route is None:
-            await self._elsewhere(scope, receive, send, correlation_id)
-            return
+        parameters = _NO_PARAMETERS
         try:
-            body = await self._answer(route, scope, headers, receive, correlation_id)
+            if route is None:
+                route, parameters = self._elsewhere(scope)
+            body = await self._answer(route, parameters, scope, headers, receive, correlation_id)
         except ClientGone:
+            return
+        except _NotOurs:
+            await self._foreign(scope, receive, send, correlation_id)
             return
         except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer, unknown ones are logged
             await self._send_problem(error, scope, send, correlation_id)
@@ -140,14 +138,23 @@ class Api:
         await _send_answer(route, body, correlation_id, send)
 
     async def _answer(
-        self, route: _Route, scope: Scope, headers: dict[bytes, bytes], receive: Receive, correlation_id: str
+        self,
+        route: Route,
+        parameters: Mapping[str, str],
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        correlation_id: str,
     ) -> bytes | Page:
         """The request's way through the gate to its handler."""
-        key = self._gate(route, scope["headers"], headers)
+        key = self._gate(route, scope["headers"], headers, parameters)
+        operation = route.operation
+        query = read_query(scope["query_string"], operation) if operation.templated else _NO_QUERY
         body = b""
         if route.has_body:
             body = await self._body(route, headers, receive)
-        return await route.handler(Call(body, headers, key, self._clock.now_us(), correlation_id))
+        now_us = self._clock.now_us()
+        return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query))
 
     def begin(self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer) -> None:
         """Serves a whole request without a task; `answer` is called once, now or when the result has come."""
@@ -181,7 +188,13 @@ class Api:
             return sent_id.decode()
         return f"{self._id_prefix}-{next(self._ids):x}"
 
-    def _gate(self, route: _Route, sent: Headers, headers: dict[bytes, bytes]) -> ApiKey | None:
+    def _gate(
+        self,
+        route: Route,
+        sent: Headers,
+        headers: dict[bytes, bytes],
+        parameters: Mapping[str, str] = _NO_PARAMETERS,
+    ) -> ApiKey | None:
         """The caller's key, if the request may come in."""
         limits = self._limits
         if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
@@ -192,10 +205,10 @@ class Api:
             return None
         key = authenticate(headers.get(b"authorization"), self._keys)
         if key is not None:
-            _check_reach(route.operation, key)
+            _check_reach(route.operation, key, parameters)
         return key
 
-    async def _body(self, route: _Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional
         if not optional:
             check_content_type(headers)
@@ -206,16 +219,28 @@ class Api:
         check_utf8(body)
         return body
 
-    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
-        """A path that isn't ours, or a method that isn't the path's."""
-        path = scope["path"]
+    def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
+        """The route of a path with parameters, and these. Raises what the request is to be told otherwise, or _NotOurs."""
+        method, path = scope["method"], scope["path"]
         allowed = self._allowed.get(path)
         if allowed is not None:
-            await self._send_problem(MethodNotAllowed(scope["method"], allowed), scope, send, correlation_id)
-        elif self._mounted is not None:
+            raise MethodNotAllowed(method, allowed)
+        found = self._templates.find(scope.get("raw_path") or path.encode())
+        if found is None:
+            raise _NotOurs
+        if not any(found.by_method.values()):
+            raise RouteNotFound("the service agent is switched off here: this server only keeps timers")
+        route = found.by_method.get(method)
+        if route is None:
+            raise MethodNotAllowed(method, found.allowed)
+        return route, found.parameters
+
+    async def _foreign(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
+        """A path that isn't ours."""
+        if self._mounted is not None:
             await self._mounted(scope, receive, send, correlation_id)
         else:
-            error = RouteNotFound(f"nothing answers under {path}; see /docs")
+            error = RouteNotFound(f"nothing answers under {scope['path']}; see /docs")
             await self._send_problem(error, scope, send, correlation_id)
 
     async def _send_problem(self, error: BaseException, scope: Scope, send: Send, correlation_id: str) -> None:
@@ -289,7 +314,7 @@ class Api:
             await send({"type": f"lifespan.{phase}.complete"})
 
 
-async def _send_answer(route: _Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
+async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
     if isinstance(body, Page):
         headers = _answer_headers(route, body.body, correlation_id)
         headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
@@ -300,51 +325,19 @@ async def _send_answer(route: _Route, body: bytes | Page, correlation_id: str, s
     await send({"type": "http.response.body", "body": b"" if route.is_head else body})
 
 
-def _answer_headers(route: _Route, body: bytes, correlation_id: str) -> Headers:
+def _answer_headers(route: Route, body: bytes, correlation_id: str) -> Headers:
     sent_id = (b"x-correlation-id", correlation_id.encode())
     if not route.content_type:
         return [sent_id]
     return [(b"content-type", route.content_type), (b"content-length", b"%d" % len(body)), sent_id]
 
 
-def _check_reach(operation: Operation, key: ApiKey) -> None:
+def _check_reach(operation: Operation, key: ApiKey, parameters: Mapping[str, str]) -> None:
     if operation.role is None:
         return
     if operation.reach is Reach.SERVICE:
         require_service(key, operation.role)
+    elif operation.reach is Reach.TENANT:
+        require_tenant(key, operation.role, parameters["tenantId"])
     else:
         require_role(key, operation.role)
-
-
-def _routes(
-    handlers: dict[str, Handler], limits: ApiLimits, metrics_open: bool
-) -> tuple[dict[tuple[str, str], _Route], dict[str, str]]:
-    """By method and path; and the methods of each path, as the Allow header lists them."""
-    routes: dict[tuple[str, str], _Route] = {}
-    allowed: dict[str, str] = {}
-    for operation in OPERATIONS:
-        is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
-        methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
-        for path in operation.paths:
-            allowed[path] = ", ".join(methods)
-            for method in methods:
-                routes[method, path] = _Route(
-                    operation=operation,
-                    handler=handlers[operation.name],
-                    status=operation.status,
-                    content_type=(operation.media_type or "").encode(),
-                    has_body=operation.request is not None,
-                    body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
-                    is_open=is_open,
-                    is_head=method == "HEAD",
-                )
-    return routes, allowed
-
-
-def _direct(begun: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], _Route]) -> dict[bytes, DirectRoute]:
-    """By path, as it stands in a request."""
-    return {
-        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *begun[route.operation.name])
-        for (method, path), route in routes.items()
-        if route.operation.name in begun
-    }

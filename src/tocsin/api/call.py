@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tocsin.api.access import require_namespace
 from tocsin.model.access import ApiKey, Role
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,30 @@ class ApiLimits:
 
 
 class Call:
-    """One request that has passed the gate: its body read, its key known (None: anybody, where keys are optional)."""
+    """One request that has passed the gate: its body read, its key known (None: anybody, where keys are optional).
 
-    __slots__ = ("body", "correlation_id", "headers", "key", "now_us")
+    `parameters` are those of its path, `query` those of its query, each where the operation has any.
+    """
+
+    __slots__ = ("body", "correlation_id", "headers", "key", "now_us", "parameters", "query")
 
     def __init__(
-        self, body: bytes, headers: Mapping[bytes, bytes], key: ApiKey | None, now_us: int, correlation_id: str
+        self,
+        body: bytes,
+        headers: Mapping[bytes, bytes],
+        key: ApiKey | None,
+        now_us: int,
+        correlation_id: str,
+        parameters: Mapping[str, str] = _NONE,
+        query: Mapping[str, list[str]] = _NONE,
     ) -> None:
         self.body = body
         self.headers = headers
         self.key = key
         self.now_us = now_us
         self.correlation_id = correlation_id
+        self.parameters = parameters
+        self.query = query
 
     def permit(self, role: Role, namespace: str) -> None:
         """Raises Forbidden unless the caller has the role on the namespace."""

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from tocsin.api import wire
+from tocsin.agent.limits import AgentLimits
+from tocsin.api import agent_openapi, agent_wire, wire
 from tocsin.api.call import ApiLimits
-from tocsin.api.operations import OPERATIONS, Operation, Reach
+from tocsin.api.operation import Operation, Reach
+from tocsin.api.operations import OPERATIONS
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import METHODS, InputLimits
 
@@ -25,7 +27,10 @@ _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
 
 #: Fields of the answers that hold an instant.
-_INSTANTS = ("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo")
+_INSTANTS = (
+    *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
+    *agent_openapi.INSTANTS,
+)
 
 #: Errors that a call can meet besides its own.
 _ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
@@ -48,16 +53,31 @@ _RETRY_AFTER: Json = {
 }
 
 
-def describe(limits: InputLimits, api_limits: ApiLimits, *, metrics_open: bool, keys_required: bool) -> bytes:
-    """The document as JSON."""
-    operations = [operation for operation in OPERATIONS if operation.documented]
+def describe(
+    limits: InputLimits,
+    api_limits: ApiLimits,
+    agent_limits: AgentLimits | None,
+    *,
+    metrics_open: bool,
+    keys_required: bool,
+) -> bytes:
+    """The document as JSON. Without `agent_limits` the service agent is switched off and left out."""
+    operations = [
+        operation
+        for operation in OPERATIONS
+        if operation.documented and not (operation.reach is Reach.TENANT and agent_limits is None)
+    ]
     structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
     _, schemas = msgspec.json.schema_components([*structs, wire.Problem], ref_template="#/components/schemas/{name}")
-    _constrain(schemas, limits, api_limits)
+    _constrain(schemas, limits, api_limits, agent_limits)
     paths: Json = {}
     for operation in operations:
         is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
         described = _operation(operation, is_open, keys_required)
+        if operation.parameters and agent_limits is not None:
+            described["parameters"] = [
+                agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters
+            ]
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     document = {
         "openapi": "3.1.0",
@@ -106,11 +126,16 @@ def _operation(operation: Operation, is_open: bool, keys_required: bool) -> Json
 
 
 def _where(reach: Reach) -> str:
-    return " that is not limited to namespaces or tenants" if reach is Reach.SERVICE else ""
+    return {Reach.SERVICE: " that is not limited to namespaces or tenants", Reach.TENANT: " for the tenant"}.get(
+        reach, ""
+    )
 
 
 def _responses(operation: Operation, is_open: bool) -> Json:
-    success: Json = {"description": "Done.", "headers": _HEADERS}
+    own_headers = {
+        name: {"description": text, "schema": {"type": "string"}} for name, text in operation.answer_headers.items()
+    }
+    success: Json = {"description": "Done.", "headers": {**_HEADERS, **own_headers}}
     if operation.media_type is not None:
         schema = {"type": "string"} if operation.answer is None else _ref(operation.answer)
         success["content"] = {operation.media_type: {"schema": schema}}
@@ -118,9 +143,12 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     errors: dict[int, tuple[str, ...]] = dict(_ALWAYS)
     errors.update({} if is_open else _WITH_KEY)
     errors.update(_WITH_BODY if operation.request is not None else {})
-    if operation.request in (wire.CreateTimer, wire.UpdateTimer):
+    if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
         errors[413] = (*errors[413], "PAYLOAD_TOO_LARGE")
-    errors.update(operation.errors)
+    if operation.parameters:
+        errors[400] = errors.get(400, ("INVALID_INPUT",))
+    for status, codes in operation.errors.items():
+        errors[status] = (*errors.get(status, ()), *codes)
     for status, codes in sorted(errors.items()):
         headers = {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS
         responses[str(status)] = {
@@ -135,13 +163,17 @@ def _ref(struct: type[msgspec.Struct]) -> Json:
     return {"$ref": f"#/components/schemas/{struct.__name__}"}
 
 
-def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits) -> None:
-    """Writes what `tocsin.model.validation` checks into the schemas."""
+def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_limits: AgentLimits | None) -> None:
+    """Writes into the schemas what `tocsin.model.validation` and the agent check."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
                 _target(field)["format"] = "date-time"
-    for struct, fields in _constraints(limits, api_limits).items():
+    call = _call_constraints(limits)
+    constraints = _constraints(limits, api_limits, call)
+    if agent_limits is not None:
+        constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, call)
+    for struct, fields in constraints.items():
         for name, constraint in fields.items():
             _target(schemas[struct]["properties"][name]).update(constraint)
     schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
@@ -160,14 +192,14 @@ def _target(field: Json) -> Json:
     return field
 
 
-def _constraints(limits: InputLimits, api_limits: ApiLimits) -> dict[str, dict[str, Json]]:
-    timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
+def _call_constraints(limits: InputLimits) -> dict[str, Json]:
+    """Of the fields that creating and updating share."""
     tags: Json = {
         "maxItems": limits.tags_max,
         "uniqueItems": True,
         "items": {"type": "string", "minLength": 1, "maxLength": limits.tag_chars_max, "pattern": _NO_CONTROL},
     }
-    call: dict[str, Json] = {
+    return {
         "callbackUrl": {"format": "uri", "maxLength": limits.url_chars_max, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://"},
         "executeAt": _INSTANT,
         "payload": {"description": f"Any JSON, passed on as sent; at most {limits.payload_bytes_max} bytes."},
@@ -191,6 +223,10 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits) -> dict[str, dict[s
         },
         "tags": tags,
     }
+
+
+def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Json]) -> dict[str, dict[str, Json]]:
+    timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
     retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
     return {
         "CreateTimer": {"namespace": _NAME, "id": timer_id, "delay": _DURATION, **call},
@@ -205,7 +241,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits) -> dict[str, dict[s
         },
         "ListTimers": {
             "namespace": _NAME,
-            "tags": tags,
+            "tags": call["tags"],
             "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL},
             "executeAfter": _INSTANT,
             "executeBefore": _INSTANT,

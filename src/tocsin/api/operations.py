@@ -5,61 +5,14 @@ Dispatch, the OpenAPI document and the documentation page are all made from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
-
-import msgspec
-
 from tocsin.api import wire
+from tocsin.api.agent_operations import AGENT_OPERATIONS
+from tocsin.api.operation import Operation, Reach
 from tocsin.model.access import Role
 
+__all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
+
 API_PREFIX = "/api/v1"
-
-
-class Reach(Enum):
-    """What a key must reach, besides having the role."""
-
-    #: No key is needed.
-    OPEN = "open"
-    #: The namespaces that the body names; the handler sees to it.
-    NAMESPACE = "namespace"
-    #: The role alone counts; the answer shows only what the key may see.
-    VISIBLE = "visible"
-    #: The whole service: a key that is limited to namespaces or tenants is refused.
-    SERVICE = "service"
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One call. `errors` are the codes of its own, by status; those that every call can meet are added where it is
-    described. `paths` beyond the first are aliases. `media_type` None: nothing is sent. `documented`: it stands in the
-    OpenAPI document."""
-
-    name: str
-    method: str
-    paths: tuple[str, ...]
-    summary: str
-    description: str
-    tag: str
-    role: Role | None = None
-    reach: Reach = Reach.OPEN
-    request: type[msgspec.Struct] | None = None
-    answer: type[msgspec.Struct] | None = None
-    status: int = 200
-    media_type: str | None = "application/json"
-    body_optional: bool = False
-    batch: bool = False
-    errors: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    example: Mapping[str, Any] = field(default_factory=dict)
-    documented: bool = True
-
-    @property
-    def path(self) -> str:
-        """Where it is found; the aliases are not described."""
-        return self.paths[0]
-
 
 _WRITE_ERRORS = {
     404: ("NAMESPACE_NOT_FOUND",),
@@ -210,6 +163,7 @@ OPERATIONS: tuple[Operation, ...] = (
         errors={404: ("NAMESPACE_NOT_FOUND",), 503: ("SHARD_UNAVAILABLE",)},
         example={"name": "orders", "paused": True},
     ),
+    *AGENT_OPERATIONS,
     Operation(
         name="getCluster",
         method="GET",

@@ -15,8 +15,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
-from tocsin.api.app import Api, DirectRoute, Headers
+from tocsin.api.app import Api, Headers
 from tocsin.api.guard import GuardedProtocol
+from tocsin.api.routes import DirectRoute
 
 
 class _Deaf:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tocsin.api import wire
+from tocsin.api import agent_wire, wire
 from tocsin.api.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import HistoryMode
@@ -181,8 +181,14 @@ _NOUNS = {
 
 #: How a value is written, for fields whose type alone doesn't tell.
 _FORMS = {
-    **dict.fromkeys(("executeAt", "executeAfter", "executeBefore"), "2027-01-31T12:00:00Z"),
+    **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt"), "2027-01-31T12:00:00Z"),
     **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention"), "30s"),
+}
+
+#: Structs within others, by the field in which they stand.
+_NESTED: dict[str, type[msgspec.Struct]] = {
+    "retryPolicy": wire.RetryPolicy,
+    "requestSpec": agent_wire.RequestSpec,
 }
 
 _CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode}
@@ -198,6 +204,8 @@ _MISTAKEN = {
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
     "delay": ("executeAt", "an instant; delays are only for creating"),
+    "executeAt": ("dueAt", "as service calls have it"),
+    "callbackUrl": ("requestSpec", "which has method, url, headers and body"),
 }
 
 
@@ -213,7 +221,7 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
         name = field[2] if len(field[2]) <= _FIELD_NAME_CHARS_MAX else field[2][:_FIELD_NAME_CHARS_MAX] + "…"
         if field[1] == "missing required":
             return FieldError(_join(path, name), "is missing")
-        known = wire.RetryPolicy if path.endswith("retryPolicy") else struct
+        known = _NESTED.get(path.rsplit(".", 1)[-1], struct)
         return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
     last = re.sub(r"(\[\d*\.*\])+\Z", "", path).rsplit(".", 1)[-1]
     if path.endswith("[...]"):

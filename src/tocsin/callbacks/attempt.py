@@ -8,14 +8,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tocsin.callbacks.target import Origin
+from tocsin.model.answer import Outcome
 from tocsin.ports.callback import Exchange
+from tocsin.ports.http import Reply, Result
 
 if TYPE_CHECKING:
     from tocsin.callbacks.connection import Connection
 
 
+#: What can come of an attempt: a Reply where the headers are wanted, else a Response, or why there is neither.
+Answer = Outcome | Reply
+
+
 class Attempt:
-    """One call of `ring` until its `done`. Times in nanoseconds are of the monotonic clock.
+    """One call of `ring` or `send` until its `done`. Times in nanoseconds are of the monotonic clock.
 
     It is in exactly one place: on a connection, with a task that opens one, or waiting for a free connection.
     """
@@ -34,13 +40,20 @@ class Attempt:
         "task",
     )
 
+    #: What `done` is given.
+    record: type[Exchange] | type[Result] = Exchange
+    #: Whether the answer is reported with its headers, as a Reply.
+    wants_headers = False
+    #: Whether the request may be sent a second time. Those of callbacks may: they are delivered at least once.
+    replayable = True
+
     def __init__(
         self,
         origin: Origin,
         request: bytes,
         head_only: bool,
         timeout_us: int,
-        done: Callable[[Exchange], None],
+        done: Callable[[Any], None],
     ) -> None:
         self.origin = origin
         self.request = request
@@ -55,6 +68,23 @@ class Attempt:
         self.finished = False
         self.connection: Connection | None = None
         self.task: asyncio.Task[Any] | None = None
+
+
+class RequestAttempt(Attempt):
+    """One call of `send`."""
+
+    __slots__ = ()
+
+    record = Result
+    wants_headers = True
+
+
+class OnceOnlyAttempt(RequestAttempt):
+    """One call of `send` whose method is not idempotent."""
+
+    __slots__ = ()
+
+    replayable = False
 
 
 class Deadlines:

@@ -7,9 +7,10 @@ from typing import Protocol, cast
 
 import httptools
 
-from tocsin.callbacks.attempt import Attempt
+from tocsin.callbacks.attempt import Answer, Attempt
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.answer import NoResponse, Response
+from tocsin.ports.http import Reply
 
 _REQUEST_TIMEOUT = 408
 
@@ -17,7 +18,7 @@ _REQUEST_TIMEOUT = 408
 class Owner(Protocol):
     """Who is told what became of the request on a connection; exactly one of the first two, once per `start`."""
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Outcome, reusable: bool) -> None:
+    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
         """The exchange ended, by an answer or by nonsense. Unless `reusable`, the owner aborts the connection."""
 
     def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
@@ -27,23 +28,50 @@ class Owner(Protocol):
         """The connection is closed, for whatever reason; called once, before `dropped`."""
 
 
-class Connection(asyncio.Protocol):
-    """Sends prepared requests and reads their answers within limits of size.
+class Memory:
+    """The exact bytes of whole answers, and what they were parsed to; connections to one destination share it.
 
-    `answers` maps the exact bytes of whole answers to what they were parsed to; connections to one destination share
-    it. Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again.
+    Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again. What was parsed with its
+    headers is kept apart from what was parsed without.
     """
 
+    __slots__ = ("_answers_max", "_bytes_max", "replies", "responses")
+
+    def __init__(self, limits: CallbackLimits) -> None:
+        self._answers_max = limits.answers_remembered_max
+        self._bytes_max = limits.answer_remembered_bytes_max
+        self.responses: dict[bytes, Response] = {}
+        self.replies: dict[bytes, Reply] = {}
+
+    def keep(self, data: bytes, answer: Response | Reply) -> None:
+        """Remembers it, unless it is long."""
+        if len(data) > self._bytes_max or self._answers_max == 0:
+            return
+        if isinstance(answer, Response):
+            if len(self.responses) >= self._answers_max:
+                # Most often a Date header has moved on, and none of these will come again.
+                self.responses.clear()
+            self.responses[data] = answer
+        else:
+            if len(self.replies) >= self._answers_max:
+                self.replies.clear()
+            self.replies[data] = answer
+
+
+class Connection(asyncio.Protocol):
+    """Sends prepared requests and reads their answers within limits of size."""
+
     __slots__ = (
-        "_answers",
         "_body",
         "_body_bytes",
         "_complete",
         "_ends_with_connection",
         "_extra",
+        "_headers",
         "_headers_done",
         "_keep_alive",
         "_limits",
+        "_memory",
         "_owner",
         "_parser",
         "_raw_bytes",
@@ -57,10 +85,10 @@ class Connection(asyncio.Protocol):
         "lost",
     )
 
-    def __init__(self, owner: Owner, limits: CallbackLimits, destination: str, answers: dict[bytes, Response]) -> None:
+    def __init__(self, owner: Owner, limits: CallbackLimits, destination: str, memory: Memory) -> None:
         self._owner = owner
         self._limits = limits
-        self._answers = answers
+        self._memory = memory
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._used = False
@@ -76,6 +104,7 @@ class Connection(asyncio.Protocol):
         self._body_bytes = 0
         self._status = 0
         self._retry_after: str | None = None
+        self._headers: list[tuple[str, str]] = []
         self._headers_done = False
         self._keep_alive = False
         self._ends_with_connection = True
@@ -111,7 +140,8 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         if self._raw_bytes == 0 and not attempt.head_only:
-            known = self._answers.get(data)
+            memory = self._memory
+            known = (memory.replies if attempt.wants_headers else memory.responses).get(data)
             if known is not None:
                 self._used = True
                 self.attempt = None
@@ -128,7 +158,7 @@ class Connection(asyncio.Protocol):
         if attempt is None:
             return
         if exc is None and self._headers_done and self._ends_with_connection:
-            self._owner.answered(self, attempt, self._response(), False)
+            self._owner.answered(self, attempt, self._answer(attempt), False)
             return
         where = "before it answered" if self._raw_bytes == 0 else "in the middle of its answer"
         detail = f"the receiver closed the connection {where}" + (f" ({exc})" if exc else "")
@@ -142,7 +172,11 @@ class Connection(asyncio.Protocol):
         self._extra = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Picks the few headers that matter."""
+        """Picks the few headers that matter; all of them when they are wanted. Trailers never are."""
+        attempt = self.attempt
+        wanted = attempt is not None and attempt.wants_headers and not self._headers_done
+        if wanted and len(self._headers) < self._limits.answer_headers_max:
+            self._headers.append((name.decode("latin-1"), value.decode("latin-1").strip()))
         length = len(name)
         if length not in (11, 14, 17) or self._complete:
             return
@@ -176,6 +210,7 @@ class Connection(asyncio.Protocol):
             self._complete = True
         else:
             self._retry_after = None
+            self._headers.clear()
             self._ends_with_connection = True
 
     # -- ourselves
@@ -192,24 +227,30 @@ class Connection(asyncio.Protocol):
             problem = f"the answer is not HTTP/1.1: {error}"
         limits = self._limits
         if self._body_bytes > limits.body_bytes_max:
-            self._settle(attempt, self._response(), False)
+            self._settle(attempt, self._answer(attempt), False)
         elif self._raw_bytes - self._body_bytes > limits.header_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
             self._settle(attempt, NoResponse("BAD_RESPONSE", "the answer's headers are longer than the limit"), False)
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
-            if self._status == _REQUEST_TIMEOUT and self._used and not reusable and not attempt.replayed:
+            if (
+                self._status == _REQUEST_TIMEOUT
+                and self._used
+                and not reusable
+                and attempt.replayable
+                and not attempt.replayed
+            ):
                 # Sent to the idle connection before our request arrived (RFC 9110 section 15.5.9).
                 self.attempt = None
                 self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED"), True)
                 return
-            response = self._response()
+            answer = self._answer(attempt)
             if whole and reusable and not attempt.head_only:
-                self._remember(data, response)
-            self._settle(attempt, response, reusable)
+                self._memory.keep(data, answer)
+            self._settle(attempt, answer, reusable)
         elif problem is not None:
             self._settle(attempt, NoResponse("BAD_RESPONSE", problem), False)
 
-    def _settle(self, attempt: Attempt, outcome: Outcome, reusable: bool) -> None:
+    def _settle(self, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
         self.attempt = None
         if reusable:
             self._used = True
@@ -219,19 +260,13 @@ class Connection(asyncio.Protocol):
             self._reset()
         self._owner.answered(self, attempt, outcome, reusable)
 
-    def _response(self) -> Response:
+    def _answer(self, attempt: Attempt) -> Response | Reply:
         body = b"".join(self._body)
         body_bytes_max = self._limits.body_bytes_max
         truncated = len(body) > body_bytes_max
+        if attempt.wants_headers:
+            return Reply(self._status, tuple(self._headers), body[:body_bytes_max], truncated)
         return Response(self._status, body[:body_bytes_max], self._retry_after, truncated)
-
-    def _remember(self, data: bytes, response: Response) -> None:
-        limits = self._limits
-        if len(data) <= limits.answer_remembered_bytes_max and limits.answers_remembered_max > 0:
-            if len(self._answers) >= limits.answers_remembered_max:
-                # Most often a Date header has moved on, and none of these will come again.
-                self._answers.clear()
-            self._answers[data] = response
 
 
 #: Bytes of framing that a byte of body may bring along: a chunk of one byte takes five, extensions a few more.

@@ -1,4 +1,4 @@
-"""The callback port over HTTP/1.1."""
+"""The callback port and the HTTP client port over HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -7,22 +7,28 @@ import ssl
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
-from tocsin.callbacks.attempt import Attempt, Deadlines
+from tocsin.callbacks.attempt import Answer, Attempt, Deadlines, OnceOnlyAttempt, RequestAttempt
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.plain import IDEMPOTENT, compose_plain
 from tocsin.callbacks.pool import Pool
 from tocsin.callbacks.request import InvalidRequest, compose
 from tocsin.callbacks.resolver import Lookup, Resolver, system_lookup
 from tocsin.callbacks.target import InvalidUrl, parse_url
-from tocsin.model.answer import NoResponse, Outcome
+from tocsin.model.answer import NoResponse
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Request, Result
+
+T = TypeVar("T")
 
 
 class HttpCaller:
-    """Implements `tocsin.ports.callback.Caller`. All methods are called on one event loop's thread.
+    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester` with one pool of connections. All methods
+    are called on one event loop's thread.
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
@@ -60,15 +66,35 @@ class HttpCaller:
             target = self._target(ring.url)
             request = compose(ring, target, self._clock.now_us(), self._limits)
         except InvalidUrl as error:
-            self._refuse(done, NoResponse("INVALID_REQUEST", f"the URL {error}", final=True))
+            self._refuse(done, Exchange(_invalid(error), None, 0))
             return
         except InvalidRequest as error:
-            self._refuse(done, NoResponse(error.code, str(error), error.final))
+            self._refuse(done, Exchange(NoResponse(error.code, str(error), error.final), None, 0))
             return
         if self._closed:
-            self._refuse(done, NoResponse("SHUTDOWN"))
+            self._refuse(done, Exchange(NoResponse("SHUTDOWN"), None, 0))
             return
         attempt = Attempt(target.origin, request, ring.method == "HEAD", ring.timeout_us, done)
+        self._deadlines.add(attempt)
+        self._pool.assign(attempt)
+
+    def send(self, request: Request, done: Callable[[Result], None]) -> None:
+        """See Requester."""
+        method = request.method
+        try:
+            target = self._target(request.url)
+            data = compose_plain(request, target)
+        except InvalidUrl as error:
+            self._refuse(done, Result(_invalid(error), None, 0))
+            return
+        except InvalidRequest as error:
+            self._refuse(done, Result(NoResponse(error.code, str(error), error.final), None, 0))
+            return
+        if self._closed:
+            self._refuse(done, Result(NoResponse("SHUTDOWN"), None, 0))
+            return
+        kind = RequestAttempt if method in IDEMPOTENT else OnceOnlyAttempt
+        attempt = kind(target.origin, data, method == "HEAD", request.timeout_us, done)
         self._deadlines.add(attempt)
         self._pool.assign(attempt)
 
@@ -97,22 +123,27 @@ class HttpCaller:
             self._pool.withdraw(attempt)
             self._report(attempt, outcome)
 
-    def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _finish(self, attempt: Attempt, outcome: Answer) -> None:
         attempt.finished = True
         self._report(attempt, outcome)
 
-    def _report(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _report(self, attempt: Attempt, outcome: Answer) -> None:
         self._under_way.discard(attempt)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
-        _tell(attempt.done, Exchange(outcome, attempt.sent_at, duration_us))
+        # The connection answers an attempt with what its record holds.
+        _tell(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
 
-    def _refuse(self, done: Callable[[Exchange], None], outcome: NoResponse) -> None:
-        asyncio.get_running_loop().call_soon(_tell, done, Exchange(outcome, None, 0))
+    def _refuse(self, done: Callable[[T], None], result: T) -> None:
+        asyncio.get_running_loop().call_soon(_tell, done, result)
 
 
-def _tell(done: Callable[[Exchange], None], exchange: Exchange) -> None:
+def _invalid(error: InvalidUrl) -> NoResponse:
+    return NoResponse("INVALID_REQUEST", f"the URL {error}", final=True)
+
+
+def _tell(done: Callable[[T], None], result: T) -> None:
     try:
-        done(exchange)
+        done(result)
     except Exception as error:  # noqa: BLE001 - the listener's fault must not end the connection; the loop reports it
         asyncio.get_running_loop().call_exception_handler(
             {"message": "a callback's listener raised", "exception": error}

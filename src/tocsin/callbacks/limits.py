@@ -18,8 +18,13 @@ class CallbackLimits:
     idle_connections_max: int = 256
     #: How long an idle connection is kept, to be closed by us rather than by a receiver's own time limit.
     idle_timeout_us: int = 30 * SECOND
+    #: How long a connection may have been idle to carry a request that must not be sent twice (POST or PATCH of a service
+    #: call): the receiver may be closing an older one just now.
+    reuse_idle_max_us: int = 1 * SECOND
     #: Bytes of an answer's body that are read; a longer one is cut, and its connection closed.
     body_bytes_max: int = 128 * 1024
+    #: Headers of an answer to a service call that are reported; those beyond it are left out.
+    answer_headers_max: int = 128
     #: Bytes of an answer that are not body (head, interim answers, trailers) before it counts as broken.
     header_bytes_max: int = 32 * 1024
     #: Headers that a timer can bring.

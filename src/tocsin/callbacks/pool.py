@@ -7,23 +7,23 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from tocsin.callbacks.attempt import Attempt
-from tocsin.callbacks.connection import Connection
+from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.connection import Connection, Memory
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.answer import NoResponse
 from tocsin.ports.clock import Clock
 
 
 class _Destination:
     """What is known of one destination. `idle` is a stack: its last entry was used most recently."""
 
-    __slots__ = ("answers", "connections", "idle")
+    __slots__ = ("connections", "idle", "memory")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: CallbackLimits) -> None:
         self.connections = 0
         self.idle: list[Connection] = []
-        self.answers: dict[bytes, Response] = {}
+        self.memory = Memory(limits)
 
 
 class Pool:
@@ -32,11 +32,12 @@ class Pool:
     A receiver may close an idle connection just when we reuse it. If such a connection ends before the first byte of an
     answer, the request is sent once more at once, on a fresh connection: at-least-once allows it, and without it this
     everyday race would cost a timer one of its attempts, for most their only one. Likewise for 408 on a reused
-    connection that closes.
+    connection that closes. A request that must not be sent twice is not; it only goes on connections so fresh that the
+    race is unlikely.
     """
 
     def __init__(
-        self, limits: CallbackLimits, connector: Connector, clock: Clock, finish: Callable[[Attempt, Outcome], None]
+        self, limits: CallbackLimits, connector: Connector, clock: Clock, finish: Callable[[Attempt, Answer], None]
     ) -> None:
         self._limits = limits
         self._connector = connector
@@ -54,8 +55,11 @@ class Pool:
         if not attempt.replayed:
             destination = self._destinations.get(attempt.origin.destination)
             if destination is not None and destination.idle:
-                destination.idle.pop().start(attempt, self._clock.now_us())
-                return
+                if attempt.replayable or self._is_fresh(destination):
+                    destination.idle.pop().start(attempt, self._clock.now_us())
+                    return
+                # Else rare requests would leave a connection behind each.
+                self._close_oldest(destination)
         if self._is_full() and not self._close_an_idle():
             self._waiting.append(attempt)
             return
@@ -86,7 +90,7 @@ class Pool:
 
     # -- told by connections
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Outcome, reusable: bool) -> None:
+    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
         """See Owner."""
         attempt.connection = None
         if reusable:
@@ -99,7 +103,7 @@ class Pool:
         """See Owner."""
         attempt.connection = None
         self._discard(connection)
-        if replayable and not attempt.replayed and self._emptied is None:
+        if replayable and attempt.replayable and not attempt.replayed and self._emptied is None:
             attempt.replayed = True
             self.assign(attempt)
         else:
@@ -116,10 +120,10 @@ class Pool:
 
     def _open(self, attempt: Attempt) -> None:
         origin = attempt.origin
-        answers = self._destination(origin.destination).answers
+        memory = self._destination(origin.destination).memory
 
         def make() -> Connection:
-            return Connection(self, self._limits, origin.destination, answers)
+            return Connection(self, self._limits, origin.destination, memory)
 
         task = asyncio.get_running_loop().create_task(self._connector.connect(origin, make, attempt.deadline_ns))
         attempt.task = task
@@ -151,8 +155,12 @@ class Pool:
     def _destination(self, name: str) -> _Destination:
         destination = self._destinations.get(name)
         if destination is None:
-            destination = self._destinations[name] = _Destination()
+            destination = self._destinations[name] = _Destination(self._limits)
         return destination
+
+    def _is_fresh(self, destination: _Destination) -> bool:
+        """Whether the connection that would be taken was in use a moment ago."""
+        return time.monotonic_ns() - destination.idle[-1].idle_since_ns < self._limits.reuse_idle_max_us * 1_000
 
     def _rest(self, connection: Connection) -> None:
         idle = self._destinations[connection.destination].idle
@@ -182,11 +190,14 @@ class Pool:
     def _close_an_idle(self) -> bool:
         for destination in self._destinations.values():
             if destination.idle:
-                connection = destination.idle[0]
-                self._forget(connection)
-                connection.abort()
+                self._close_oldest(destination)
                 return True
         return False
+
+    def _close_oldest(self, destination: _Destination) -> None:
+        connection = destination.idle[0]
+        self._forget(connection)
+        connection.abort()
 
     def _discard(self, connection: Connection) -> None:
         self._forget(connection)
@@ -211,9 +222,7 @@ class Pool:
         oldest_ns = time.monotonic_ns() - self._limits.idle_timeout_us * 1_000
         for name, destination in list(self._destinations.items()):
             while destination.idle and destination.idle[0].idle_since_ns <= oldest_ns:
-                connection = destination.idle[0]
-                self._forget(connection)
-                connection.abort()
+                self._close_oldest(destination)
             if not destination.connections:
                 del self._destinations[name]
         if self._destinations:

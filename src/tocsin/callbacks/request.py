@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -70,23 +70,34 @@ def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = No
     Names are tokens, values visible ASCII with spaces inside: nothing that could end a line. Framing and `webhook-…`
     headers are ours.
     """
-    limits = limits or CallbackLimits()
+    pairs = headers.items()
+    return check_form(pairs, _RESERVED_PREFIX) + check_size(pairs, limits or CallbackLimits())
+
+
+def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None = None) -> list[str]:
+    """What is wrong with names and values. Names that begin with the prefix, in lower case, are ours too."""
     reasons = []
     seen: set[str] = set()
-    for name, value in headers.items():
+    for name, value in headers:
         folded = name.lower()
         if _TOKEN.fullmatch(name) is None:
             reasons.append(f"{name!r} is not a header name")
-        elif folded in _RESERVED or folded.startswith(_RESERVED_PREFIX):
+        elif folded in _RESERVED or (reserved_prefix is not None and folded.startswith(reserved_prefix)):
             reasons.append(f"{name} is set by the server; leave it out")
         elif folded in seen:
             reasons.append(f"{name} is given twice")
         if _VALUE.fullmatch(value) is None:
             reasons.append(f"{name!r} has a value with characters outside visible ASCII, or space around it")
         seen.add(folded)
+    return reasons
+
+
+def check_size(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> list[str]:
+    """What is too much about them."""
+    reasons = []
     if len(headers) > limits.request_headers_max:
         reasons.append(f"there are {len(headers)} headers; at most {limits.request_headers_max} are accepted")
-    total_bytes = sum(len(name) + len(value) for name, value in headers.items())
+    total_bytes = sum(len(name) + len(value) for name, value in headers)
     if total_bytes > limits.request_header_bytes_max:
         reasons.append(f"they have {total_bytes} bytes; at most {limits.request_header_bytes_max} are accepted")
     return reasons

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from tocsin.cli import cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
+from tocsin.cli import calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ serve.register(app)
 demo.register(app)
 echo.register(app)
 app.add_typer(timers.app, name="timers")
+app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
 cluster.register(app)
 app.add_typer(keys.app, name="keys")

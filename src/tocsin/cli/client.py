@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlencode
 
 import httpx
 import msgspec
@@ -61,16 +62,27 @@ class Client:
 
     def post_for(self, kind: Any, path: str, body: Mapping[str, Any]) -> Any:
         """The same, as an instance of a type that msgspec knows."""
-        response = self._call("POST", path, msgspec.json.encode(body))
+        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body))
         return self._decoded(response, kind) if response.content else None
 
     def get(self, path: str) -> Any:
         """The decoded answer to `GET /api/v1<path>`. ServerRefused, Unreachable."""
-        return self._decoded(self._call("GET", path, None), Any)
+        return self._decoded(self._call("GET", "/api/v1" + path, None), Any)
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The decoded answer of the resource at `path`, None if it is empty. Of `query`, None values and empty lists are
+        left out, lists repeat their parameter. The request may be sent more than once: it has to be one that says the
+        same when repeated. ServerRefused, Unreachable."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        path = f"{path}?{parameters}" if (parameters := urlencode(given, doseq=True)) else path
+        response = self._call(method, path, None if body is None else msgspec.json.encode(body))
+        return self._decoded(response, Any) if response.content else None
 
     def _call(self, method: str, path: str, content: bytes | None) -> httpx.Response:
         for tries_left in range(RETRIES_MAX, -1, -1):
-            response = self._send(method, "/api/v1" + path, content)
+            response = self._send(method, path, content)
             if response.status_code not in _RETRIED or not tries_left:
                 break
             time.sleep(_pause_s(response.headers.get("retry-after")))

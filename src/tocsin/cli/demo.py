@@ -1,4 +1,4 @@
-"""`tocsin demo`: a server, a receiver and a handful of timers in one terminal."""
+"""`tocsin demo`: a server, a receiver and a handful of timers or service calls in one terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,21 @@ def demo(
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the data there.", show_default="a temporary folder")
     ] = None,
+    agent: Annotated[bool, typer.Option("--agent", help="Service calls instead of timers.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live table.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Go on serving when all have rung; Ctrl-C ends it.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Go on serving at the end; Ctrl-C ends it.")] = False,
 ) -> None:
-    """Watch timers ring: one at once, one soon, one retried, one rescheduled, one canceled."""
+    """Watch timers ring: one at once, one soon, one retried, one rescheduled, one canceled.
+
+    With --agent: service calls, one now, one later, one to a dead host, one answered 503, one deleted, one sent twice.
+    """
     import asyncio
     import tempfile
 
-    from tocsin.cli.demo_scenes import play
+    if agent:
+        from tocsin.cli.demo_calls import play
+    else:
+        from tocsin.cli.demo_scenes import play
 
     with contextlib.ExitStack() as stack:
         folder = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-")))

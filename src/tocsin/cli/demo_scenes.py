@@ -57,7 +57,7 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     receiver = Receiver(_Answers(scenes))
     await receiver.start("127.0.0.1", 0)
     try:
-        async with _server(folder) as url, httpx.AsyncClient(base_url=f"{url}/api/v1") as client:
+        async with served(folder) as url, httpx.AsyncClient(base_url=f"{url}/api/v1") as client:
             output.note(f"Server {url}, receiver {receiver.url}, data in {folder}")
             with _stage(scenes, plain) as show:
                 await asyncio.wait_for(_act(client, receiver.url, scenes, show), PATIENCE_S)
@@ -76,7 +76,8 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _server(folder: Path) -> AsyncIterator[str]:
+async def served(folder: Path) -> AsyncIterator[str]:
+    """A server on a free port with its data in `folder`, and its URL."""
     server = Server(load_settings({"host": "127.0.0.1", "port": 0, "data_dir": folder}))
     await server.start()
     try:

@@ -27,11 +27,32 @@ Status = Annotated[
     list[str] | None, typer.Option("--status", help="pending, completed, failed or canceled; may be repeated.")
 ]
 IdPrefix = Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Its id begins so.")]
+Tenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant",
+        envvar="TOCSIN_TENANT",
+        metavar="ID",
+        help="Whose calls: a UUID v7; `tocsin calls new-tenant` makes one.",
+    ),
+]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for everything that is kept.")]
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="sqlite:///path or memory://.")]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="sqlite:///path, postgresql://… or memory://.")
+]
+
+AgentDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--agent-database",
+        metavar="URL",
+        help="Where service calls are kept: sqlite:///path or postgresql://…",
+        show_default="agent.db in the data folder",
+    ),
+]
 
 
 def instant_us(option: str, text: str) -> int:

@@ -12,7 +12,17 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-STATUS_STYLES = {"pending": "cyan", "completed": "green", "failed": "bold red", "canceled": "yellow"}
+STATUS_STYLES = {
+    "pending": "cyan",
+    "completed": "green",
+    "failed": "bold red",
+    "canceled": "yellow",
+    "Scheduled": "cyan",
+    "Running": "blue",
+    "Succeeded": "green",
+    "Failed": "bold red",
+    "deleted": "yellow",
+}
 
 
 def console(*, stderr: bool = False) -> Console:

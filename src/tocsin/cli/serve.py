@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.options import ConfigFile, DataDir, Store
+from tocsin.cli.options import AgentDatabase, ConfigFile, DataDir, Store
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +26,18 @@ def serve(
     shards: Annotated[
         int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default="16")
     ] = None,
+    broker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="What carries the agent's messages: nats://host:4222.", show_default="embedded"
+        ),
+    ] = None,
+    agent_database: AgentDatabase = None,
+    agent_timer: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="Who watches due times: polling or engine.", show_default="polling"),
+    ] = None,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="Timers only: no service calls.")] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Serve other machines without any API key.")] = False,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="auto, console or json.")] = None,
@@ -48,6 +60,10 @@ def serve(
             "data_dir": data_dir,
             "store": store,
             "shards": shards,
+            "broker": broker,
+            "agent_database": agent_database,
+            "agent_timer": agent_timer,
+            "agent_enabled": False if no_agent else None,
             "insecure": insecure or None,
             "log_level": log_level,
             "log_format": log_format,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from tocsin.config.alias import alias_of
 from tocsin.config.file import did_you_mean, read_file
 from tocsin.config.settings import ENV_PREFIX, Settings, env_name, fields_by_name, setting_name
 from tocsin.config.values import redacted
@@ -16,7 +17,7 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 
 #: Variables with the prefix that are not settings of the server: the client commands' server and key, the tests'.
-OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TEST_REQUIRE"})
+OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE"})
 
 
 class Origin(Enum):
@@ -60,6 +61,8 @@ def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
             found[field] = Source(Origin.FLAG, "--" + field.replace("_", "-"))
         elif any(variable.upper() == env_name(field) for variable in os.environ):
             found[field] = Source(Origin.ENVIRONMENT, env_name(field))
+        elif (alias := alias_of(field, os.environ)) is not None:
+            found[field] = Source(Origin.ENVIRONMENT, alias)
         elif field in entries:
             found[field] = Source(Origin.FILE, entries[field].place)
         else:

@@ -17,7 +17,8 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 
-SCHEMES = ("sqlite:///path", "memory://")
+SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "memory://")
+_SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " and " + SCHEMES[-1]
 
 _BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
 _BYTES_UNIT = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -109,15 +110,49 @@ def one_of(choices: tuple[str, ...], value: object) -> str:
 
 
 def store_address(value: object) -> object:
-    """The URL of a store that there is an adapter for."""
+    """The URL of a store that there is an adapter for. PostgreSQL's other scheme, `postgres`, becomes the usual one."""
     if not isinstance(value, str):
-        raise ValueError("is not a URL; there are " + " and ".join(SCHEMES))
+        raise ValueError(f"is not a URL; there are {_SCHEMES_TEXT}")
+    if value.startswith("postgres://"):
+        value = "postgresql" + value.removeprefix("postgres")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "memory") or "://" not in value:
+    if scheme not in ("sqlite", "postgresql", "memory") or "://" not in value:
         named = f"{scheme}://" if "://" in value else "a URL without scheme://"
-        raise ValueError(f"names {named}, for which there is no adapter; there are " + " and ".join(SCHEMES))
+        raise ValueError(f"names {named}, for which there is no adapter; there are {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
+    return value
+
+
+def broker_address(value: object) -> object:
+    """The URL of a broker that there is an adapter for; `embedded` stands for none."""
+    if isinstance(value, str) and value.strip().lower() in ("embedded", "embedded://"):
+        return None
+    if not isinstance(value, str) or urlsplit(value).scheme not in ("nats", "tls") or not urlsplit(value).netloc:
+        raise ValueError("is no broker's URL; write nats://host:4222, or embedded for none")
+    return value
+
+
+def subject_prefix(value: object) -> str:
+    """One token of a subject."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
+        raise ValueError("is no prefix; 1 to 32 of A-Z a-z 0-9 _ -")
+    return value
+
+
+def database_address(value: object) -> object:
+    """The URL of an SQLite file or a PostgreSQL database; a bare path is a file's."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("is neither a path nor a URL; there are sqlite:///path and postgresql://…")
+    if "://" not in value:
+        return f"sqlite:///{value}"
+    scheme = urlsplit(value).scheme
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        raise ValueError(
+            f"names {scheme}://, for which there is no adapter; there are sqlite:///path and postgresql://…"
+        )
+    if scheme == "sqlite" and value != "sqlite://" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
+        raise ValueError("has no path; write sqlite:///relative/agent.db or sqlite:////absolute/agent.db")
     return value
 
 
@@ -128,8 +163,10 @@ YesNo = Annotated[bool, BeforeValidator(yes_no)]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
 Synchronous = Literal["FULL", "NORMAL"]
+AgentTimer = Literal["polling", "engine"]
 
 
 def redacted(text: str) -> str:
-    """The text with the password of a URL in it replaced by three dots."""
-    return re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
+    """The text with the password of a URL in it replaced by three dots, before the host or among the parameters."""
+    text = re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
+    return re.sub(r"([?&]password=)[^&\s]*", r"\1…", text)

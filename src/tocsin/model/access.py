@@ -26,7 +26,8 @@ _RANK = {Role.READ: 0, Role.WRITE: 1, Role.ADMIN: 2}
 class ApiKey(msgspec.Struct, frozen=True):
     """A stored key: its secret only as a SHA-256 (the secret has 256 random bits, so no salt or stretching is needed).
 
-    Empty `namespaces` and `tenants` mean all of them.
+    A key without `namespaces` and `tenants` may touch all of them; a key with either may touch exactly those that it
+    names, so that one limited to namespaces may touch no tenant, and the other way round.
     """
 
     key_id: str
@@ -44,6 +45,15 @@ class ApiKey(msgspec.Struct, frozen=True):
         if not self.namespaces and not self.tenants:
             return True
         return namespace is not None and namespace in self.namespaces
+
+    def allows_tenant(self, role: Role, tenant_id: str) -> bool:
+        """Whether the key may act in that role for that tenant, whose id is compared without regard to case."""
+        if not self.role.includes(role):
+            return False
+        if not self.namespaces and not self.tenants:
+            return True
+        wanted = tenant_id.lower()
+        return any(tenant.lower() == wanted for tenant in self.tenants)
 
 
 def hash_key(secret: str) -> str:

@@ -34,9 +34,15 @@ class InvalidInput(TocsinError):
 
 
 class PayloadTooLarge(InvalidInput):
-    """A timer's payload exceeds its limit, and nothing else is wrong."""
+    """A timer's payload, or the body of a service call's request, exceeds its limit, and nothing else is wrong."""
 
     code = "PAYLOAD_TOO_LARGE"
+
+
+class TooManyTags(InvalidInput):
+    """The service call has as many tags as it may have."""
+
+    code = "TOO_MANY_TAGS"
 
 
 class NotFound(TocsinError):
@@ -57,6 +63,12 @@ class NamespaceNotFound(NotFound):
     code = "NAMESPACE_NOT_FOUND"
 
 
+class ServiceCallNotFound(NotFound):
+    """The tenant has no such service call, or no longer."""
+
+    code = "SERVICE_CALL_NOT_FOUND"
+
+
 class Conflict(TocsinError):
     """The request contradicts the present state."""
 
@@ -73,6 +85,18 @@ class NamespaceExists(Conflict):
     """A namespace of that name exists."""
 
     code = "NAMESPACE_EXISTS"
+
+
+class ServiceCallNotScheduled(Conflict):
+    """The service call has begun: it can't be deleted any more."""
+
+    code = "SERVICE_CALL_NOT_SCHEDULED"
+
+
+class IdempotencyConflict(Conflict):
+    """Another service call was submitted under the same id or idempotency key."""
+
+    code = "IDEMPOTENCY_CONFLICT"
 
 
 class Unavailable(TocsinError):

@@ -84,7 +84,7 @@ class InputRules:
 
     def timer_id(self, text: str) -> str | None:
         """1 to `id_chars_max` characters, none of them a control character."""
-        return _text_reason(text, self.limits.id_chars_max)
+        return text_reason(text, self.limits.id_chars_max)
 
     def namespace(self, text: str) -> str | None:
         """A namespace's name."""
@@ -168,7 +168,7 @@ class InputRules:
         if len(tags) > limits.tags_max:
             errors.append(FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted"))
         for position, tag in enumerate(tags):
-            reason = _text_reason(tag, limits.tag_chars_max)
+            reason = text_reason(tag, limits.tag_chars_max)
             if reason is None and tag in tags[:position]:
                 reason = "stands twice; give each tag once"
             if reason is not None:
@@ -252,7 +252,7 @@ class InputRules:
 
     def cursor(self, cursor: str) -> str | None:
         """The form of a cursor; whether it is one, the service knows."""
-        return _text_reason(cursor, self.limits.cursor_chars_max)
+        return text_reason(cursor, self.limits.cursor_chars_max)
 
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
@@ -266,7 +266,8 @@ def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
     return bool(shape)
 
 
-def _text_reason(text: str, chars_max: int) -> str | None:
+def text_reason(text: str, chars_max: int) -> str | None:
+    """A text for people or programs: 1 to `chars_max` characters, none of them a control character."""
     if not text:
         return f"is empty; give 1 to {chars_max} characters"
     if len(text) > chars_max:

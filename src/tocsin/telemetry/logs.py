@@ -15,7 +15,8 @@ from tocsin.ports.observer import Event
 #: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
 
-_LEVELS: dict[type, int] = {
+#: Where each event is logged; `docs/reference/events.md` shows it.
+LEVELS: dict[type, int] = {
     events.TimersCreated: logging.DEBUG,
     events.TimersChanged: logging.DEBUG,
     events.BatchCommitted: logging.DEBUG,
@@ -75,52 +76,58 @@ def configure_logging(level: str, form: str) -> None:
         logging.getLogger(name).propagate = True
 
 
+class Ration:
+    """Lets so many lines a second through, and counts the others. `now_s` is any clock in seconds."""
+
+    def __init__(self, now_s: Callable[[], float], lines_per_second_max: int) -> None:
+        self._now_s = now_s
+        self._lines_per_second_max = lines_per_second_max
+        self._second = 0.0
+        self._lines = 0
+        self._suppressed = 0
+
+    def grant(self) -> dict[str, int] | None:
+        """None when the line has to be left out; else the fields to add to it: how many were left out before, if any."""
+        second = self._now_s() // 1
+        if second != self._second:
+            self._second, self._lines = second, 0
+        self._lines += 1
+        if self._lines > self._lines_per_second_max:
+            self._suppressed += 1
+            return None
+        suppressed, self._suppressed = self._suppressed, 0
+        return {"suppressed": suppressed} if suppressed else {}
+
+
 class EventLog:
     """An observer that writes one line per event worth reading; lines about single timers only at DEBUG, or rationed."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.engine")
-        self._now_s = now_s
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._second = 0.0
-        self._lines = 0
-        self._suppressed = 0
+        self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
 
     def __call__(self, event: Event) -> None:
         """Observes."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
             return
-        level = _LEVELS[type(event)]
+        level = LEVELS[type(event)]
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
             level = logging.DEBUG
         if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
         if level > logging.DEBUG or self._debug:
-            self._logger.log(level, _words(type(event).__name__), **_fields(event))
+            self._logger.log(level, words(type(event).__name__), **_fields(event))
 
     def _attempt(self, event: events.AttemptFinished) -> None:
-        if event.outcome == "failed" and self._may_write():
-            fields = _fields(event)
-            if self._suppressed:
-                fields["suppressed"] = self._suppressed
-                self._suppressed = 0
-            self._logger.warning("timer failed", **fields)
+        if event.outcome == "failed" and (extra := self._failed_timers.grant()) is not None:
+            self._logger.warning("timer failed", **_fields(event), **extra)
         elif self._debug:
             self._logger.debug("attempt finished", **_fields(event))
 
-    def _may_write(self) -> bool:
-        second = self._now_s() // 1
-        if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        if self._lines > FAILED_TIMER_LINES_PER_SECOND_MAX:
-            self._suppressed += 1
-            return False
-        return True
 
-
-def _words(name: str) -> str:
+def words(name: str) -> str:
     """`ShardClaimed` as `shard claimed`."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
 

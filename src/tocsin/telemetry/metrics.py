@@ -1,25 +1,17 @@
-"""Prometheus metrics: an observer that counts in plain numbers, and a collector that shows them at a scrape.
-
-The client library's own counters and histograms take a lock per observation; an engine that rings ten thousand timers a
-second on one thread does not need it.
-"""
+"""The timer service's metrics: an observer of the engine's events."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
+from tocsin.telemetry.tally import DURATION_SECONDS, LAG_SECONDS, Tally
 
-_LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-_DURATION_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 
 #: Every counter: name, labels, help. `docs/reference/metrics.md` is made from these tables.
@@ -44,11 +36,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
-    "tocsin_lag_seconds": (_LAG_SECONDS, "From a timer's instant to the first byte of its webhook request."),
-    "tocsin_callback_duration_seconds": (_DURATION_SECONDS, "From the start of an attempt to the end of its answer."),
-    "tocsin_commit_duration_seconds": (_DURATION_SECONDS, "Time of one transaction in the store."),
+    "tocsin_lag_seconds": (LAG_SECONDS, "From a timer's instant to the first byte of its webhook request."),
+    "tocsin_callback_duration_seconds": (DURATION_SECONDS, "From the start of an attempt to the end of its answer."),
+    "tocsin_commit_duration_seconds": (DURATION_SECONDS, "Time of one transaction in the store."),
     "tocsin_commit_rows": (_ROWS, "Upserts, deletes and history rows in one transaction."),
-    "tocsin_load_duration_seconds": (_DURATION_SECONDS, "Time to load one page of timers."),
+    "tocsin_load_duration_seconds": (DURATION_SECONDS, "Time to load one page of timers."),
 }
 #: Every gauge: name, help. Their values are read at the scrape.
 GAUGES: dict[str, str] = {
@@ -64,39 +56,19 @@ GAUGES: dict[str, str] = {
 }
 
 
-class _Histogram:
-    __slots__ = ("bounds", "counts", "total")
+class Metrics(Tally):
+    """Observes events and shows them. `gauges` is asked at each scrape for the values named in GAUGES; `beside` is a
+    collector shown in the same scrape."""
 
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def cumulative(self) -> list[tuple[str, float]]:
-        buckets, sum_so_far = [], 0
-        for bound, count in zip((*map(str, map(float, self.bounds)), "+Inf"), self.counts, strict=True):
-            sum_so_far += count
-            buckets.append((bound, float(sum_so_far)))
-        return buckets
-
-
-class Metrics(Collector):
-    """Observes events and shows them. `gauges` is asked at each scrape for the values named in GAUGES."""
-
-    def __init__(self, gauges: Callable[[], dict[str, float]]) -> None:
-        self._gauges = gauges
-        self._counters: dict[str, dict[tuple[str, ...], int]] = {name: {} for name in COUNTERS}
-        self._histograms = {name: _Histogram(bounds) for name, (bounds, _) in HISTOGRAMS.items()}
+    def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
         self._clock_offset_s = 0.0
-        for name, (labels, _) in COUNTERS.items():
-            if not labels:
-                self._counters[name][()] = 0
+        super().__init__(
+            COUNTERS, HISTOGRAMS, GAUGES, lambda: {**gauges(), "tocsin_clock_offset_seconds": self._clock_offset_s}
+        )
         self.registry = CollectorRegistry()
         self.registry.register(self)
+        if beside is not None:
+            self.registry.register(beside)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
@@ -108,64 +80,42 @@ class Metrics(Collector):
     def __call__(self, event: Event) -> None:
         """Observes."""
         if isinstance(event, events.AttemptFinished):
-            self._count("tocsin_attempts", event.namespace, event.outcome)
+            self.count("tocsin_attempts", event.namespace, event.outcome)
             if event.lag_us is not None:
-                self._histograms["tocsin_lag_seconds"].add(event.lag_us / 1e6)
-            self._histograms["tocsin_callback_duration_seconds"].add(event.duration_us / 1e6)
+                self.observe("tocsin_lag_seconds", event.lag_us / 1e6)
+            self.observe("tocsin_callback_duration_seconds", event.duration_us / 1e6)
             return
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
 
-    def _count(self, name: str, *labels: str, by: int = 1) -> None:
-        counter = self._counters[name]
-        counter[labels] = counter.get(labels, 0) + by
-
     def _committed(self, event: events.BatchCommitted) -> None:
-        self._count("tocsin_commits", "durable")
-        self._histograms["tocsin_commit_duration_seconds"].add(event.duration_us / 1e6)
-        self._histograms["tocsin_commit_rows"].add(event.upserts + event.deletes + event.history)
+        self.count("tocsin_commits", "durable")
+        self.observe("tocsin_commit_duration_seconds", event.duration_us / 1e6)
+        self.observe("tocsin_commit_rows", event.upserts + event.deletes + event.history)
 
     def _loaded(self, event: events.PageLoaded) -> None:
-        self._count("tocsin_rows_loaded", by=event.rows)
-        self._histograms["tocsin_load_duration_seconds"].add(event.duration_us / 1e6)
+        self.count("tocsin_rows_loaded", by=event.rows)
+        self.observe("tocsin_load_duration_seconds", event.duration_us / 1e6)
 
     def _offset(self, event: events.ClockOffset) -> None:
         self._clock_offset_s = event.offset_us / 1e6
 
-    def collect(self) -> Iterator[Metric]:
-        """All families, for the registry."""
-        for name, (labels, text) in COUNTERS.items():
-            counter = CounterMetricFamily(name, text, labels=labels)
-            for values, count in list(self._counters[name].items()):
-                counter.add_metric(values, count)
-            yield counter
-        for name, (_, text) in HISTOGRAMS.items():
-            tally = self._histograms[name]
-            yield HistogramMetricFamily(name, text, buckets=tally.cumulative(), sum_value=tally.total)
-        values_now = {**self._gauges(), "tocsin_clock_offset_seconds": self._clock_offset_s}
-        for name, text in GAUGES.items():
-            yield GaugeMetricFamily(name, text, value=values_now[name])
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: registering must not ask for the gauges before the engine exists."""
-        return []
-
 
 _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
-    events.TimersCreated: lambda m, e: m._count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
-    events.TimersChanged: lambda m, e: m._count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
+    events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
+    events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
-    events.BatchFailed: lambda m, e: m._count("tocsin_commits", e.kind),  # type: ignore[union-attr]
+    events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]
-    events.LoadFailed: lambda m, e: m._count("tocsin_load_failures"),
-    events.ShardClaimed: lambda m, e: m._count("tocsin_claims"),
-    events.ClaimFailed: lambda m, e: m._count("tocsin_claim_failures"),
-    events.ShardLost: lambda m, e: m._count("tocsin_shards_lost", e.reason),  # type: ignore[union-attr]
-    events.RowParked: lambda m, e: m._count("tocsin_rows_parked", e.reason.partition(":")[0]),  # type: ignore[union-attr]
-    events.RowsResumed: lambda m, e: m._count("tocsin_rows_resumed", by=e.timers),  # type: ignore[union-attr]
-    events.WriteRefused: lambda m, e: m._count("tocsin_writes_refused"),
-    events.HeartbeatFailed: lambda m, e: m._count("tocsin_heartbeat_failures"),
-    events.HistoryPurged: lambda m, e: m._count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
+    events.LoadFailed: lambda m, e: m.count("tocsin_load_failures"),
+    events.ShardClaimed: lambda m, e: m.count("tocsin_claims"),
+    events.ClaimFailed: lambda m, e: m.count("tocsin_claim_failures"),
+    events.ShardLost: lambda m, e: m.count("tocsin_shards_lost", e.reason),  # type: ignore[union-attr]
+    events.RowParked: lambda m, e: m.count("tocsin_rows_parked", e.reason.partition(":")[0]),  # type: ignore[union-attr]
+    events.RowsResumed: lambda m, e: m.count("tocsin_rows_resumed", by=e.timers),  # type: ignore[union-attr]
+    events.WriteRefused: lambda m, e: m.count("tocsin_writes_refused"),
+    events.HeartbeatFailed: lambda m, e: m.count("tocsin_heartbeat_failures"),
+    events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
     events.ClockOffset: Metrics._offset,  # type: ignore[dict-item]
 }

@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.checks import positive_data_acceptance, use_after_free
 
 from conftest import Keys, Served, make_api
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.api.openapi import describe
 from tocsin.api.operations import OPERATIONS
@@ -39,7 +40,7 @@ def open_server(serve: Callable[..., Served]) -> Served:
 
 
 # Made here, not fetched, so that each operation is a test of its own; another test sees that the server says the same.
-DESCRIPTION = json.loads(describe(InputLimits(), ApiLimits(), metrics_open=True, keys_required=False))
+DESCRIPTION = json.loads(describe(InputLimits(), ApiLimits(), AgentLimits(), metrics_open=True, keys_required=False))
 schema = schemathesis.openapi.from_dict(DESCRIPTION)
 
 
@@ -70,6 +71,7 @@ def test_server_gives_out_this_description(open_server: Served) -> None:
 
 def test_examples_are_accepted_and_answered_as_described(open_server: Served) -> None:
     open_server.service.clear()
+    open_server.agent.clear()
     document = open_server.client.get("/openapi.json").json()
     called = 0
     for path, methods in document["paths"].items():
@@ -77,6 +79,9 @@ def test_examples_are_accepted_and_answered_as_described(open_server: Served) ->
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             if "example" in content:
                 Draft202012Validator(resolve(document, content["schema"])).validate(content["example"])
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
             answer = open_server.client.request(method, path, json=content.get("example", {} if content else None))
             described = operation["responses"][str(answer.status_code)]
             assert answer.is_success, (path, answer.text)

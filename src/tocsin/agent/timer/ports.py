@@ -43,8 +43,8 @@ class TimerStore(Protocol):
     async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
         """From Scheduled to Reached; returns how many were. What is Reached already, or gone, is left alone."""
 
-    async def next_due_at(self) -> int | None:
-        """The earliest `due_at` that waits, of any tenant."""
+    async def next_due_at(self, after_us: int) -> int | None:
+        """The earliest `due_at` later than `after_us` that waits, of any tenant."""
 
     async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
         """The schedules that one request led to. For tracing: looks at all tenants."""

@@ -27,7 +27,6 @@ from tocsin.agent.adapters.sql.tables import service_calls, timer_schedules
 from tocsin.agent.adapters.sql.types import Instant
 from tocsin.agent.messages import Key
 from tocsin.agent.timer.ports import TimerEntry
-from tocsin.model.instants import INSTANT_MIN
 
 #: To find the tenants that have something due, this many times as many due rows are looked at, the earliest first.
 #: A longer backlog of few tenants is worked off before others show.
@@ -80,11 +79,11 @@ NEXT_DUE_AT = Query(
     {},
     lambda given: (
         select(_schedules.due_at)
-        .where(_waits, _schedules.due_at >= bindparam("earliest", type_=Instant()))
+        .where(_waits, _schedules.due_at > bindparam("after", type_=Instant()))
         .order_by(_schedules.due_at)
         .limit(literal_column("1"))
     ),
-    {"earliest": Instant()},
+    {"after": Instant()},
 )
 FIND_BY_CORRELATION = Query(
     {},
@@ -190,8 +189,8 @@ class SqlTimerStore:
             lambda connection: MARK_FIRED.count(connection, sorted(keys), moment=reached_at_us)
         )
 
-    async def next_due_at(self) -> int | None:
-        rows = await self._database.read(lambda connection: NEXT_DUE_AT.fetch(connection, earliest=INSTANT_MIN))
+    async def next_due_at(self, after_us: int) -> int | None:
+        rows = await self._database.read(lambda connection: NEXT_DUE_AT.fetch(connection, after=after_us))
         return rows[0][0] if rows else None
 
     async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:

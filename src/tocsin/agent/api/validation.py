@@ -1,0 +1,309 @@
+"""What a tenant may ask for: checks of what was sent, each against a named limit, all bad fields named together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, NoReturn
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.agent.api.ports import CallFilter, Place
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
+from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
+from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.validation import is_deeper_than, text_reason
+
+#: Calls on a page that was asked for without a limit.
+PAGE_DEFAULT = 50
+
+#: What is wrong with method, URL, headers and body (as it goes out; None: there is none) of a request: the field's path
+#: within the request, and the reason. Empty when it can be sent.
+CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tuple[str, str]]]
+#: Why a URL may not be called, or None.
+CheckUrl = Callable[[str], str | None]
+#: Why an instant can't be a due time, as things stand now (both in microseconds), or None.
+CheckDue = Callable[[int, int], str | None]
+
+_FORMAT = 1
+_PLACE = struct.Struct(">Bq16s")
+_CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+
+
+class CallStatus(StrEnum):
+    """The states of a service call, as they are asked for and shown."""
+
+    SCHEDULED = "Scheduled"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+_STATUSES = frozenset(map(str, CallStatus))
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What others know about requests, URLs and instants."""
+
+    request: CheckRequest
+    url: CheckUrl
+    due: CheckDue
+
+
+class Submission(NamedTuple):
+    """A call as it was sent. `body` is JSON text; `due_at` None means now."""
+
+    name: str
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    due_at: str | None
+    tags: Sequence[str]
+    service_call_id: str | None
+    idempotency_key: str | None
+
+
+class PageRequest(NamedTuple):
+    """A page as it was asked for. `statuses` may have several in one text, with commas between them."""
+
+    statuses: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    submitted_from: str | None = None
+    submitted_to: str | None = None
+    limit: str | None = None
+    cursor: str | None = None
+
+
+class CallRules:
+    """The checks. All raise InvalidInput with every bad field."""
+
+    def __init__(self, limits: AgentLimits, checks: Checks) -> None:
+        self._limits = limits
+        self._checks = checks
+
+    def submission(
+        self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
+    ) -> tuple[str, SubmitServiceCall]:
+        """The tenant's id in its canonical form and the command, with an id from `new_id` where none was sent.
+
+        A body over its size raises PayloadTooLarge when that is all that is wrong.
+        """
+        limits, errors = self._limits, _Errors()
+        tenant = errors.uuid7("tenantId", tenant_id)
+        errors.text("name", sent.name, limits.name_chars_max)
+        spec, too_large = self._request(sent, errors)
+        due_at_us = None
+        if sent.due_at is not None:
+            due_at_us = errors.instant("dueAt", sent.due_at)
+            if due_at_us is not None:
+                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+        tags = self._tags(sent.tags, errors)
+        if sent.service_call_id is not None:
+            service_call_id = errors.uuid7("serviceCallId", sent.service_call_id)
+        else:
+            service_call_id = new_id()
+        if sent.idempotency_key is not None:
+            errors.text("idempotencyKey", sent.idempotency_key, limits.idempotency_key_chars_max)
+        errors.refuse(PayloadTooLarge if too_large else InvalidInput)
+        return tenant, SubmitServiceCall(
+            service_call_id=service_call_id,
+            name=sent.name,
+            request_spec=spec,
+            fingerprint=fingerprint(sent.name, spec, due_at_us, tags),
+            due_at_us=due_at_us,
+            tags=tags,
+            idempotency_key=sent.idempotency_key,
+        )
+
+    def key(self, tenant_id: str, service_call_id: str) -> Key:
+        """Tenant and call in their canonical form."""
+        errors = _Errors()
+        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        errors.refuse()
+        return key
+
+    def tag(self, tenant_id: str, service_call_id: str, tag: str) -> Key:
+        """The call, once its tag is found good."""
+        errors = _Errors()
+        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        errors.text("tag", tag, self._limits.tag_chars_max)
+        errors.refuse()
+        return key
+
+    def page(self, tenant_id: str, asked: PageRequest) -> CallFilter:
+        """Which calls are wanted."""
+        errors = _Errors()
+        tenant = errors.uuid7("tenantId", tenant_id)
+        wanted = CallFilter(
+            tenant_id=tenant,
+            statuses=_statuses(asked.statuses, errors),
+            tags=self._wanted_tags(asked.tags, errors),
+            submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
+            submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
+            before=_place(asked.cursor, errors),
+            limit=self._page_limit(asked.limit, errors),
+        )
+        errors.refuse()
+        return wanted
+
+    def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
+        """The request, and whether its body is over its size."""
+        limits = self._limits
+        body = _as_sent(sent.body)
+        too_large = body is not None and len(body) > limits.request_body_bytes_max
+        if body is not None and too_large:
+            reason = f"is {len(body)} bytes long; at most {limits.request_body_bytes_max} are accepted"
+            errors.note("requestSpec.body", reason)
+        elif sent.body is not None and is_deeper_than(sent.body, limits.request_body_depth_max):
+            reason = f"is nested too deep; at most {limits.request_body_depth_max} levels are accepted"
+            errors.note("requestSpec.body", reason)
+        errors.note("requestSpec.url", self._checks.url(sent.url))
+        for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
+            note = errors.note_once if path in ("url", "body") else errors.note
+            note(f"requestSpec.{path}", reason)
+        spec = RequestSpec(
+            method=sent.method,
+            url=sent.url,
+            headers=dict(sent.headers),
+            body=UNSET if sent.body is None else msgspec.Raw(sent.body),
+        )
+        return spec, too_large
+
+    def _tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
+        limits = self._limits
+        if len(tags) > limits.tags_max:
+            errors.note("tags", f"has {len(tags)} entries; at most {limits.tags_max} are accepted")
+        for position, tag in enumerate(tags):
+            path = f"tags[{position}]"
+            errors.text(path, tag, limits.tag_chars_max)
+            if tag in tags[:position]:
+                errors.note_once(path, "stands twice; give each tag once")
+        return tuple(tags)
+
+    def _wanted_tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
+        limits = self._limits
+        wanted = tuple(dict.fromkeys(tags))
+        if len(wanted) > limits.tags_max:
+            errors.note("tag", f"is given {len(wanted)} times; no call has more than {limits.tags_max} tags")
+        for tag in wanted:
+            errors.text("tag", tag, limits.tag_chars_max)
+        return wanted
+
+    def _page_limit(self, text: str | None, errors: _Errors) -> int:
+        if text is None:
+            return PAGE_DEFAULT
+        limit = int(text) if _NUMBER.match(text) else 0
+        if not 1 <= limit <= self._limits.page_max:
+            errors.note("limit", f"is not a number from 1 to {self._limits.page_max}")
+        return limit
+
+
+def fingerprint(name: str, spec: RequestSpec, due_at_us: int | None, tags: Sequence[str]) -> str:
+    """The SHA-256, in hexadecimal, of what a client wants, whatever the id: the same for the same wish in another order
+    of members, headers or tags, with other white space, or in another time zone."""
+    body = None if spec.body is UNSET else _canonical(bytes(spec.body))
+    headers = sorted((header.lower(), value) for header, value in spec.headers.items())
+    wish = [_FORMAT, name, spec.method, spec.url, headers, body, due_at_us, sorted(tags)]
+    return hashlib.sha256(msgspec.json.encode(wish)).hexdigest()
+
+
+def encode_cursor(place: Place) -> str:
+    """An opaque text for where a page ended."""
+    packed = _PLACE.pack(_FORMAT, place.submitted_at, uuid.UUID(place.service_call_id).bytes)
+    return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+def decode_cursor(text: str) -> Place:
+    """The place that `encode_cursor` wrote; ValueError for anything else."""
+    if _CURSOR.match(text) is None:
+        raise ValueError("not the form of a cursor")
+    format_, submitted_at, id_bytes = _PLACE.unpack(base64.urlsafe_b64decode(text + "=="))
+    place = Place(submitted_at, str(uuid.UUID(bytes=id_bytes)))
+    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(place) != text:
+        raise ValueError("not a cursor of this version")
+    return place
+
+
+class _Errors:
+    """Gathers the bad fields of one request."""
+
+    def __init__(self) -> None:
+        self._found: list[FieldError] = []
+
+    def note(self, path: str, reason: str | None) -> None:
+        if reason is not None:
+            self._found.append(FieldError(path, reason))
+
+    def note_once(self, path: str, reason: str) -> None:
+        """Two checks may look at one field: the first to complain is enough."""
+        if all(error.path != path for error in self._found):
+            self.note(path, reason)
+
+    def text(self, path: str, text: str, chars_max: int) -> None:
+        self.note(path, text_reason(text, chars_max))
+
+    def uuid7(self, path: str, text: str) -> str:
+        """The id in lower case."""
+        lower = text.lower()
+        if not is_uuid7(lower):
+            self.note(path, "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
+        return lower
+
+    def instant(self, path: str, text: str) -> int | None:
+        try:
+            return parse_instant(text)
+        except ValueError as error:
+            self.note(path, str(error))
+            return None
+
+    def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
+        """Raises, if anything was found; `kind` counts when one field is all that is wrong."""
+        if self._found:
+            self._raise(kind if len(self._found) == 1 else InvalidInput)
+
+    def _raise(self, kind: type[InvalidInput]) -> NoReturn:
+        raise kind(*self._found)
+
+
+def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
+    wanted = [status for text in texts for status in text.split(",")]
+    if not _STATUSES.issuperset(wanted):
+        errors.note("status", f"is not among {', '.join(CallStatus)}; put commas between several")
+    return frozenset(wanted)
+
+
+def _place(cursor: str | None, errors: _Errors) -> Place | None:
+    if cursor is None:
+        return None
+    try:
+        return decode_cursor(cursor)
+    except ValueError:
+        errors.note("cursor", "is not a cursor; send nextCursor of the page before as it was")
+        return None
+
+
+def _as_sent(body: bytes | None) -> bytes | None:
+    """The body as it goes out: a JSON string as its text, anything else as JSON."""
+    if body is None or not body.lstrip().startswith(b'"'):
+        return body
+    return msgspec.json.decode(body, type=str).encode()
+
+
+def _canonical(body: bytes) -> str:
+    """JSON with its members in order and without white space. What is beyond the decoder's range counts as written."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(body), order="sorted").decode()
+    except (msgspec.MsgspecError, OverflowError, RecursionError, ValueError):
+        return body.decode()

@@ -1,0 +1,80 @@
+"""From what came of a request to the end of its row and the event that tells of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tocsin.agent.execution.order import Order
+from tocsin.agent.execution.ports import ExecutionEnd
+from tocsin.agent.execution.redaction import cut_text, redact_header, snippet
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import ErrorMeta, ExecutionFailed, ExecutionSucceeded, ResponseMeta
+from tocsin.ports.http import Reply, Result
+
+SUCCEEDED = "succeeded"
+HTTP_STATUS = "HTTP_STATUS"
+
+
+class Conclusion(NamedTuple):
+    """`result` is succeeded or the error's kind."""
+
+    result: str
+    end: ExecutionEnd
+    event: ExecutionSucceeded | ExecutionFailed
+
+
+def conclude(order: Order, result: Result, now_us: int, limits: AgentLimits) -> Conclusion:
+    """2xx is success; any other answer, and none, is failure."""
+    outcome = result.outcome
+    latency_ms = round(result.duration_us / 1_000, 3)
+    if isinstance(outcome, Reply):
+        response = _response_meta(order, outcome, latency_ms, limits)
+        if 200 <= outcome.status < 300:
+            succeeded = ExecutionSucceeded(order.service_call_id, order.execution_id, now_us, response)
+            return Conclusion(SUCCEEDED, _end(order, now_us, response, None), succeeded)
+        error = ErrorMeta(HTTP_STATUS, f"HTTP {outcome.status}", latency_ms)
+    else:
+        response = None
+        detail = cut_text(outcome.detail, limits.snippet_bytes_max).text
+        error = ErrorMeta(outcome.code, detail, latency_ms)
+    failed = ExecutionFailed(order.service_call_id, order.execution_id, now_us, error, response)
+    return Conclusion(error.kind, _end(order, now_us, response, error), failed)
+
+
+def _response_meta(order: Order, reply: Reply, latency_ms: float, limits: AgentLimits) -> ResponseMeta:
+    kept = snippet(reply.body, limits.snippet_bytes_max, order.secrets)
+    return ResponseMeta(
+        status=reply.status,
+        headers=_headers(order, reply, limits),
+        body_snippet=kept.text,
+        latency_ms=latency_ms,
+        truncated=kept.cut or reply.truncated,
+    )
+
+
+def _headers(order: Order, reply: Reply, limits: AgentLimits) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in reply.headers[: limits.response_headers_max]:
+        for secret in order.secrets:
+            value = value.replace(secret.decode("utf-8", "replace"), "[redacted]")
+        folded = cut_text(name.lower(), limits.snippet_bytes_max).text
+        kept = redact_header(folded, value, limits.snippet_bytes_max)
+        headers[folded] = f"{headers[folded]}, {kept}" if folded in headers else kept
+    return headers
+
+
+def _end(order: Order, now_us: int, response: ResponseMeta | None, error: ErrorMeta | None) -> ExecutionEnd:
+    return ExecutionEnd(
+        tenant_id=order.tenant_id,
+        service_call_id=order.service_call_id,
+        execution_id=order.execution_id,
+        finished_at=now_us,
+        response_status=response.status if response is not None else None,
+        response_headers=response.headers if response is not None else None,
+        response_body=response.body_snippet if response is not None else None,
+        error_message=_error_text(error) if error is not None else None,
+    )
+
+
+def _error_text(error: ErrorMeta) -> str:
+    return f"{error.kind}: {error.message}" if error.message else error.kind

@@ -1,0 +1,262 @@
+"""Makes the requests that were ordered: each at most once per order, logged before it is sent and after it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from tocsin.agent.events import AgentObserver, AgentStepFailed, ExecutionBegun, ExecutionFinished
+from tocsin.agent.execution.batches import Batches
+from tocsin.agent.execution.conclusion import conclude
+from tocsin.agent.execution.order import Order
+from tocsin.agent.execution.outgoing import prepare
+from tocsin.agent.execution.ports import ExecutionLog, ExecutionStart
+from tocsin.agent.execution.recovery import recover
+from tocsin.agent.execution.slots import Slots
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import ExecutionStarted, Registry, StartExecution
+from tocsin.model.answer import NoResponse
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Delivery
+from tocsin.ports.clock import Clock
+from tocsin.ports.http import Requester, Result
+
+
+class Executor:
+    """Holds orders until there is room, logs their beginning, acknowledges them, sends their requests, logs their ends.
+
+    Both logs are written in batches and with their events in one transaction. Nothing here costs a task per request. All
+    methods are called on one event loop's thread.
+    """
+
+    def __init__(
+        self,
+        log: ExecutionLog,
+        requester: Requester,
+        registry: Registry,
+        clock: Clock,
+        limits: AgentLimits,
+        observe: AgentObserver,
+    ) -> None:
+        self._log = log
+        self._requester = requester
+        self._registry = registry
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._orders: dict[str, Order] = {}
+        self._slots: Slots[Order] = Slots(limits.executions_in_flight_max, limits.executions_per_destination_max)
+        # The pauses of whoever writes to this database again.
+        pauses = (limits.outbox_backoff_initial_us, limits.outbox_backoff_max_us)
+        self._beginnings: Batches[Order] = Batches(
+            self._begin,
+            refused=self._begin_refused,
+            failed=partial(self._step_failed, "execution begin"),
+            pause_initial_us=pauses[0],
+            pause_max_us=pauses[1],
+        )
+        self._ends: Batches[Order] = Batches(
+            self._finish,
+            refused=self._finish_refused,
+            failed=partial(self._step_failed, "execution finish"),
+            pause_initial_us=pauses[0],
+            pause_max_us=pauses[1],
+        )
+        self._draining = False
+        self._closed = False
+        self._idle = asyncio.Event()
+
+    @property
+    def in_flight(self) -> int:
+        """Executions from the moment in which their beginning is being logged until their end has been."""
+        return self._slots.in_flight
+
+    @property
+    def held(self) -> int:
+        """Orders that wait for room."""
+        return self._slots.held
+
+    async def recover(self) -> int:
+        """See `recovery.recover`; before the bus delivers anything."""
+        return await recover(
+            self._log, self._registry, self._clock.now_us, self._observe, self._limits.executions_in_flight_max
+        )
+
+    def submit(self, orders: list[tuple[Delivery, StartExecution]]) -> None:
+        """Takes over orders, whose deliveries have been kept. One for an execution that is known already does nothing; one
+        that is in the log already is acknowledged and not executed. While draining they stay unsettled."""
+        if self._draining:
+            return
+        for delivery, message in orders:
+            known = self._orders.get(message.execution_id)
+            if known is None:
+                spec = message.request_spec
+                destination = self._requester.destination(spec.url)
+                order = Order(delivery, message.service_call_id, message.execution_id, spec, destination)
+                self._orders[message.execution_id] = order
+                self._slots.hold(order)
+            elif known.logged:
+                delivery.ack()
+            else:
+                known.deliveries.append(delivery)
+        self._admit()
+
+    async def drain(self, timeout_us: int) -> bool:
+        """Starts nothing more and waits until what is under way has ended and is logged, at most for so long; then lets go.
+
+        Returns whether all ended. What did not stays unfinished in the log, for `recover` at the next start; orders that
+        had not begun stay unsettled, and come again. Idempotent.
+        """
+        self._draining = True
+        for order in self._slots.forget_held():
+            del self._orders[order.execution_id]
+        for order in self._beginnings.take_back():
+            self._let_go(order)
+        if self._slots.in_flight:
+            try:
+                async with asyncio.timeout(timeout_us / 1e6):
+                    await self._idle.wait()
+            except TimeoutError:
+                pass  # Told by what is returned.
+        self._closed = True
+        await self._beginnings.close()
+        await self._ends.close()
+        return self._slots.in_flight == 0
+
+    # ------------------------------------------------------------------ beginning
+
+    def _admit(self) -> None:
+        if not self._draining:
+            for order in self._slots.admit():
+                self._beginnings.add(order)
+
+    async def _begin(self, batch: list[Order]) -> None:
+        """Logs the beginnings and sends the requests of those that the log had not known."""
+        pending = [order for order in batch if not order.logged]
+        now_us = self._clock.now_us()
+        try:
+            added = await self._log.begin([self._started(order, now_us) for order in pending])
+            for order in pending:
+                if order.execution_id in added:
+                    self._send(order)
+            left_out = [order for order in pending if not order.logged]
+            ours = await self._logged_after_all(left_out) if any(order.uncertain for order in left_out) else set()
+        except Exception:
+            for order in pending:
+                order.uncertain = True
+            raise
+        for order in left_out:
+            if order.execution_id in ours:
+                self._send(order)
+            else:
+                self._acknowledge(order)
+                self._let_go(order)
+
+    def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
+        if order.start is None:
+            start = prepare(order, now_us, self._limits)
+            event = ExecutionStarted(order.service_call_id, order.execution_id, now_us)
+            order.start = start, self._seal(order, event)
+        return order.start
+
+    async def _logged_after_all(self, orders: list[Order]) -> set[str]:
+        """Which of them an earlier try of ours has logged, although it failed or its outcome wasn't known. They were never
+        sent: taken for executed, they would be lost."""
+        rows_max = 2 * self._limits.executions_in_flight_max
+        rows = {row.execution_id: row.started_at for row in await self._log.unfinished(rows_max)}
+        return {
+            order.execution_id
+            for order in orders
+            if order.uncertain and order.start is not None and rows.get(order.execution_id) == order.start[0].started_at
+        }
+
+    def _begin_refused(self, order: Order, error: Exception) -> None:
+        """The bus gives it again, by its own rules."""
+        for delivery in order.deliveries:
+            delivery.fail(error)
+        self._let_go(order)
+
+    def _acknowledge(self, order: Order) -> None:
+        for delivery in order.deliveries:
+            delivery.ack()
+        order.deliveries.clear()
+
+    def _let_go(self, order: Order) -> None:
+        """Forgets an order that had a place and comes to no end here."""
+        self._slots.answered(order)
+        self._release(order)
+        self._admit()
+
+    def _release(self, order: Order) -> None:
+        del self._orders[order.execution_id]
+        self._slots.released()
+        if self._slots.in_flight == 0 and self._draining:
+            self._idle.set()
+
+    # ------------------------------------------------------------------ the request
+
+    def _send(self, order: Order) -> None:
+        order.logged = True
+        self._acknowledge(order)
+        self._observe(
+            ExecutionBegun(
+                order.tenant_id, order.service_call_id, order.correlation_id, order.execution_id, order.destination
+            )
+        )
+        request = order.request
+        if request is None or isinstance(request, NoResponse):
+            self._answered(order, Result(request or NoResponse("INVALID_REQUEST", final=True), None, 0))
+        else:
+            self._requester.send(request, partial(self._answered, order))
+
+    def _answered(self, order: Order, result: Result) -> None:
+        if self._closed:
+            return
+        outcome = result.outcome
+        if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
+            # No result: it was interrupted, and the next start will find it so.
+            self._let_go(order)
+            return
+        conclusion = conclude(order, result, self._clock.now_us(), self._limits)
+        order.end = conclusion.end, self._seal(order, conclusion.event)
+        order.result = conclusion.result
+        order.duration_us = result.duration_us
+        self._ends.add(order)
+        self._slots.answered(order)
+        self._admit()
+
+    # ------------------------------------------------------------------ the end
+
+    async def _finish(self, batch: list[Order]) -> None:
+        await self._log.finish([order.end for order in batch if order.end is not None])
+        for order in batch:
+            self._release(order)
+            self._observe(
+                ExecutionFinished(
+                    order.result,
+                    order.tenant_id,
+                    order.service_call_id,
+                    order.correlation_id,
+                    order.execution_id,
+                    order.destination,
+                    order.duration_us,
+                )
+            )
+        self._admit()
+
+    def _finish_refused(self, order: Order, error: Exception) -> None:
+        """The result is kept, and offered again when whatever is wrong may be mended."""
+        asyncio.get_running_loop().call_later(self._limits.outbox_backoff_max_us / 1e6, self._ends.add, order)
+
+    # ------------------------------------------------------------------ both
+
+    def _seal(self, order: Order, event: object) -> Envelope:
+        return self._registry.seal(
+            event,  # type: ignore[arg-type]
+            tenant_id=order.tenant_id,
+            correlation_id=order.correlation_id,
+            causation_id=order.causation_id,
+        )
+
+    def _step_failed(self, step: str, error: Exception) -> None:
+        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))

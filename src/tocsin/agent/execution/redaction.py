@@ -1,0 +1,75 @@
+"""What is kept of requests and answers: no secrets, bounded, and text that every database takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from tocsin.model.redaction import REDACTED, is_secret, redact_parameters, secret_parameters
+
+#: Headers whose values are URLs or contain them.
+_URL_HEADERS = frozenset({"location", "content-location", "referer", "link", "refresh"})
+#: Secrets shorter than this are not looked for in answers: they would be found in innocent words.
+_ECHO_CHARS_MIN = 8
+_VALUE_PARTS = re.compile(r"[\s;,=\"]+")
+
+#: Control characters become visible ones: their pictures, or the replacement character. Tabs and line ends stay.
+_VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"}
+_VISIBLE |= (
+    {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd") | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+)
+_INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Snippet(NamedTuple):
+    """The beginning of a text; `cut` says that there was more."""
+
+    text: str
+    cut: bool
+
+
+def redact_header(name: str, value: str, bytes_max: int) -> str:
+    """The value as it is kept."""
+    if is_secret(name, value):
+        return REDACTED
+    if name.lower() in _URL_HEADERS:
+        value = redact_parameters(value)
+    return cut_text(value, bytes_max).text
+
+
+def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...]:
+    """The secrets of a request that its answer may repeat: values of parameters and headers, whole and in their parts (a
+    token without its scheme, each cookie)."""
+    found = secret_parameters(url)
+    for name, value in headers:
+        if is_secret(name, value):
+            found += [value, *_VALUE_PARTS.split(value)]
+    if not found:
+        return ()
+    # The longest first: the shorter ones are parts of them.
+    wanted = {text.encode("utf-8", "replace") for text in found if len(text) >= _ECHO_CHARS_MIN}
+    return tuple(sorted(wanted, key=lambda secret: (-len(secret), secret)))
+
+
+def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Snippet:
+    """The beginning of a body as text of at most `bytes_max` bytes of UTF-8, without the secrets given."""
+    if secrets:
+        for secret in secrets:
+            data = data.replace(secret, REDACTED.encode())
+    # A character that this cut takes apart lies beyond the limit, and goes with the second cut.
+    text = data[: bytes_max + 4].decode("utf-8", "replace")
+    taken, cut = cut_text(text, bytes_max)
+    return Snippet(taken, cut or len(data) > bytes_max)
+
+
+def cut_text(text: str, bytes_max: int) -> Snippet:
+    """At most `bytes_max` bytes of UTF-8 of the text, no character cut in two, control characters made visible."""
+    if len(text) <= bytes_max and text.isascii() and text.isprintable():
+        return Snippet(text, False)
+    if _INVISIBLE.search(text) is not None:
+        text = text.translate(_VISIBLE)
+    encoded = text.encode()
+    if len(encoded) <= bytes_max:
+        return Snippet(text, False)
+    return Snippet(encoded[:bytes_max].decode("utf-8", "ignore"), True)

@@ -1,0 +1,181 @@
+"""What one transaction makes of several messages: each call is loaded once and written once, whatever happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.agent.events import AgentEvent, ServiceCallChanged
+from tocsin.agent.messages import Key, Message, Registry
+from tocsin.agent.orchestration.ports import Change, ServiceCallStore, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall, Status, Step
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import DefiniteFailure
+from tocsin.model.uuid7 import Uuid7Source
+
+T = TypeVar("T")
+
+#: How often work is done again because someone else changed its calls between reading and writing.
+_CONFLICTS_MAX = 3
+
+
+class ChangedMeanwhile(DefiniteFailure):
+    """Another transaction changed a call after this one had read it; nothing was written, and the same work may be done
+    again."""
+
+
+async def transact(store: ServiceCallStore, work: Callable[[Transaction], T]) -> T:
+    """`store.transact`, again from the start after ChangedMeanwhile, a few times."""
+    for _ in range(_CONFLICTS_MAX):
+        try:
+            return await store.transact(work)
+        except ChangedMeanwhile:
+            continue
+    return await store.transact(work)
+
+
+class Fold:
+    """The calls of one transaction as they become, and the messages and events that go with it.
+
+    It lives on the database's thread, so it has an id source of its own: the process's is not to be shared by threads.
+    `events` are to be told once the transaction has committed.
+    """
+
+    def __init__(self, transaction: Transaction, registry: Registry, now_us: int) -> None:
+        self.now_us = now_us
+        self.new_id: Callable[[], str] = Uuid7Source(lambda: now_us)
+        self.events: list[AgentEvent] = []
+        self._transaction = transaction
+        self._registry = registry
+        self._loaded: dict[Key, ServiceCall] = {}
+        self._calls: dict[Key, ServiceCall] = {}
+        self._changed: set[Key] = set()
+        self._inserted: set[Key] = set()
+        self._deleted: set[Key] = set()
+        self._tags_loaded: dict[Key, frozenset[str]] = {}
+        self._tags: dict[Key, set[str]] = {}
+        self._outbox: list[Envelope] = []
+
+    # ------------------------------------------------------------------ reading
+
+    def load(self, keys: Collection[Key]) -> None:
+        """Reads these calls."""
+        if keys:
+            self.adopt(self._transaction.load(keys).values())
+
+    def adopt(self, calls: Iterable[ServiceCall]) -> None:
+        """Calls that this transaction has read; what is known already stays as it is."""
+        for call in calls:
+            if self._loaded.setdefault(call.key, call) is call:
+                self._calls[call.key] = call
+
+    def load_tags(self, keys: Collection[Key]) -> None:
+        """Reads the tags of these calls."""
+        if keys:
+            for key, tags in self._transaction.tags(keys).items():
+                self._tags_loaded[key] = frozenset(tags)
+                self._tags[key] = set(tags)
+
+    def get(self, key: Key) -> ServiceCall | None:
+        """The call as it is by now; None when there is none (any more)."""
+        return self._calls.get(key)
+
+    def tags(self, key: Key) -> set[str]:
+        """The call's tags, to be changed in place."""
+        return self._tags.setdefault(key, set())
+
+    # ------------------------------------------------------------------ changing
+
+    def take(self, key: Key, step: Step, cause: str | None) -> None:
+        """A step of a call that exists; `cause` is the id of the message that caused it."""
+        before = self._calls[key]
+        self._calls[key] = step.after
+        if key not in self._inserted:
+            self._changed.add(key)
+        if before.status is not step.after.status:
+            self._tell(step.after)
+        self.send(step.after, step.messages, cause)
+
+    def insert(self, step: Step, cause: str) -> None:
+        """The first step of a call."""
+        key = step.after.key
+        self._calls[key] = step.after
+        self._inserted.add(key)
+        self._tags[key] = set(step.after.tags)
+        self._tell(step.after)
+        self.send(step.after, step.messages, cause)
+
+    def delete(self, key: Key, messages: Iterable[Message], cause: str) -> None:
+        """The call goes."""
+        call = self._calls.pop(key)
+        self._tags.pop(key, None)
+        self._tags_loaded.pop(key, None)
+        self._changed.discard(key)
+        if key in self._inserted:
+            self._inserted.discard(key)
+        else:
+            self._deleted.add(key)
+        self.send(call, messages, cause)
+
+    def send(self, call: ServiceCall, messages: Iterable[Message], cause: str | None) -> None:
+        """Messages about a call."""
+        for message in messages:
+            self._outbox.append(
+                self._registry.seal(
+                    message,
+                    tenant_id=call.tenant_id,
+                    correlation_id=call.correlation_id,
+                    causation_id=cause,
+                    id=self.new_id(),
+                )
+            )
+
+    def _tell(self, call: ServiceCall) -> None:
+        lag_us = None
+        if call.status is Status.RUNNING:
+            lag_us = max(self.now_us - max(call.due_at, call.submitted_at), 0)
+        self.events.append(
+            ServiceCallChanged(call.status.value, call.tenant_id, call.service_call_id, call.correlation_id, lag_us)
+        )
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self) -> None:
+        """Everything, in as few statements as there are kinds of change; ChangedMeanwhile when the database no longer
+        holds what was read."""
+        transaction = self._transaction
+        if self._deleted:
+            _demand(self._deleted, transaction.delete_scheduled(self._deleted))
+        if self._inserted:
+            fresh = [self._with_tags(key) for key in self._calls if key in self._inserted]
+            _demand(self._inserted, transaction.insert(fresh))
+        if self._changed:
+            changes = [Change(self._loaded[key], self._calls[key]) for key in self._calls if key in self._changed]
+            _demand(self._changed, transaction.change(changes))
+        self._write_tags()
+        if self._outbox:
+            transaction.append(self._outbox)
+
+    def _with_tags(self, key: Key) -> ServiceCall:
+        call, tags = self._calls[key], tuple(sorted(self._tags[key]))
+        return call if call.tags == tags else msgspec.structs.replace(call, tags=tags)
+
+    def _write_tags(self) -> None:
+        added, removed = [], []
+        for key, tags in self._tags.items():
+            if key not in self._inserted and key in self._calls:
+                before = self._tags_loaded.get(key, frozenset())
+                added += [(key, tag) for tag in sorted(tags - before)]
+                removed += [(key, tag) for tag in sorted(before - tags)]
+        if removed:
+            self._transaction.remove_tags(removed)
+        if added:
+            self._transaction.add_tags(added)
+
+
+def _demand(wanted: set[Key], written: set[Key]) -> None:
+    if wanted != written:
+        key = next(iter(wanted ^ written))
+        raise ChangedMeanwhile(f"service call {key.service_call_id} was changed by another transaction")

@@ -1,0 +1,95 @@
+"""Orchestration on the bus: answers commands, follows what the timer and the execution tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin.agent.events import AgentEvent, AgentObserver
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import (
+    DueTimeReached,
+    ExecutionFailed,
+    ExecutionInterrupted,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    Key,
+    Message,
+    Registry,
+)
+from tocsin.agent.orchestration import commands, service_call
+from tocsin.agent.orchestration.fold import Fold, transact
+from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall, Step
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Bus, Delivery, InvalidMessage
+from tocsin.ports.clock import Clock
+
+SUBSCRIBER = "orchestration"
+#: Stands in streams and metrics beside the subscriber's, so it has a name of its own.
+RESPONDER = "orchestration-commands"
+TYPES = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
+
+
+class Orchestration:
+    """The module's handlers. Each batch of messages is one transaction; a message that comes again changes nothing."""
+
+    def __init__(
+        self,
+        store: ServiceCallStore,
+        registry: Registry,
+        clock: Clock,
+        limits: AgentLimits,
+        observe: AgentObserver,
+    ) -> None:
+        self.commands = commands.Commands(store, registry, clock, limits, observe)
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+
+    def attach(self, bus: Bus) -> None:
+        """Responds and subscribes, before the bus starts."""
+        bus.respond(RESPONDER, [kind.__name__ for kind in commands.TYPES], self.commands.answer)
+        bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
+
+    async def handle(self, deliveries: Sequence[Delivery]) -> None:
+        """A tocsin.ports.bus.Handler: all messages in one transaction. What is malformed fails alone; what the store raises
+        fails all."""
+        received = []
+        for delivery in deliveries:
+            try:
+                received.append((delivery.envelope, self._registry.open(delivery.envelope)))
+            except InvalidMessage as error:
+                delivery.fail(error)
+        if received:
+            for event in await transact(self._store, lambda transaction: self._work(transaction, received)):
+                self._observe(event)
+
+    def _work(self, transaction: Transaction, received: Sequence[tuple[Envelope, Message]]) -> list[AgentEvent]:
+        fold = Fold(transaction, self._registry, self._clock.now_us())
+        fold.load({Key(envelope.tenant_id, envelope.aggregate_id) for envelope, _ in received})
+        for envelope, message in received:
+            key = Key(envelope.tenant_id, envelope.aggregate_id)
+            call = fold.get(key)
+            # A call that is gone was deleted, or has been over for longer than finished calls are kept.
+            step = self._decide(call, message, fold) if call is not None else None
+            if step is not None:
+                fold.take(key, step, envelope.id)
+        fold.write()
+        return fold.events
+
+    def _decide(self, call: ServiceCall, message: Message, fold: Fold) -> Step | None:
+        limits = self._limits
+        match message:
+            case DueTimeReached():
+                return service_call.due(call, message.due_at_us, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
+            case ExecutionStarted():
+                return service_call.started(call, message, limits=limits)
+            case ExecutionSucceeded():
+                return service_call.succeeded(call, message)
+            case ExecutionFailed():
+                return service_call.failed(call, message)
+            case ExecutionInterrupted():
+                return service_call.interrupted(call, message, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
+        raise InvalidMessage(f"{type(message).__name__} is nothing that orchestration follows")

@@ -1,0 +1,130 @@
+"""Looks after calls of which nobody tells anything any more, and forgets those that ended long ago."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tocsin.agent.alarm import Alarm
+from tocsin.agent.events import AgentEvent, AgentObserver, AgentPurged, AgentStepFailed, CallRescued
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Registry
+from tocsin.agent.orchestration import service_call
+from tocsin.agent.orchestration.fold import Fold, transact
+from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.ports.clock import Clock
+
+
+class Watchdog:
+    """Two loops: `watchdog_interval` for overdue calls, `purge_interval` for retention. A failure is told, and the next
+    round is tried as if nothing had been."""
+
+    def __init__(
+        self,
+        store: ServiceCallStore,
+        registry: Registry,
+        clock: Clock,
+        limits: AgentLimits,
+        observe: AgentObserver,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._closing = False
+        self._alarms: list[Alarm] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begins. The first look comes after `watchdog_grace`: what fell due or was cut off while nothing ran is first of
+        all the timer's and the execution's to tell."""
+        limits = self._limits
+        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.look)
+        self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
+
+    async def close(self) -> None:
+        """Returns when the transactions under way have ended. Idempotent."""
+        self._closing = True
+        for alarm in self._alarms:
+            alarm.ring()
+        await asyncio.gather(*self._tasks)
+        self._tasks.clear()
+
+    def _run(self, step: str, first_us: int, interval_us: int, work: Callable[[], Awaitable[int]]) -> None:
+        alarm = Alarm()
+        self._alarms.append(alarm)
+        self._tasks.append(asyncio.create_task(self._repeat(step, alarm, first_us, interval_us, work)))
+
+    async def _repeat(
+        self, step: str, alarm: Alarm, pause_us: int, interval_us: int, work: Callable[[], Awaitable[int]]
+    ) -> None:
+        while not self._closing:
+            await alarm.wait(pause_us)
+            pause_us = interval_us
+            if self._closing:
+                return
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 -- whatever fails in one round, the next has to come
+                self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
+
+    # ------------------------------------------------------------------ overdue calls
+
+    async def look(self) -> int:
+        """Acts on every call that is overdue now; returns on how many. Raises what the store raises."""
+        rescued = 0
+        while not self._closing:
+            looked, events = await transact(self._store, self._look)
+            for event in events:
+                self._observe(event)
+            rescued += sum(isinstance(event, CallRescued) for event in events)
+            if looked < self._limits.watchdog_batch_max or not events:
+                break
+        return rescued
+
+    def _look(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
+        now_us = self._clock.now_us()
+        fold = Fold(transaction, self._registry, now_us)
+        calls = transaction.to_watch(now_us, self._limits.watchdog_batch_max)
+        fold.adopt(calls)
+        for call in calls:
+            step = service_call.watch(call, now_us=now_us, new_id=fold.new_id, limits=self._limits)
+            if step is not None:
+                # Nothing but time caused it.
+                fold.take(call.key, step, None)
+                fold.events.append(_rescued(call, step.after, now_us))
+        fold.write()
+        return len(calls), fold.events
+
+    # ------------------------------------------------------------------ retention
+
+    async def purge(self) -> int:
+        """Removes the calls that ended longer ago than `retention`; returns how many. Raises what the store raises."""
+        limits, purged = self._limits, 0
+        before_us = self._clock.now_us() - limits.retention_us
+
+        def work(transaction: Transaction) -> int:
+            return transaction.purge(before_us, limits.purge_batch_max)
+
+        while not self._closing:
+            rows = await self._store.transact(work)
+            purged += rows
+            if rows < limits.purge_batch_max:
+                break
+        if purged:
+            self._observe(AgentPurged("calls", purged))
+        return purged
+
+
+def _rescued(before: ServiceCall, after: ServiceCall, now_us: int) -> CallRescued:
+    if after.status is Status.FAILED:
+        action, since = "failed", before.started_at
+    elif before.status is Status.SCHEDULED:
+        action, since = "dispatched", before.due_at
+    else:
+        action, since = "repeated", None
+    if since is None:
+        since = before.watch_at or now_us
+    return CallRescued(action, before.tenant_id, before.service_call_id, before.correlation_id, now_us - since)

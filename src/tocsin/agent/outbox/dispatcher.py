@@ -1,0 +1,265 @@
+"""Publishes what was committed: from the outbox table to the bus, at least once, in order per aggregate."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from functools import partial
+
+from tocsin.agent.alarm import Alarm
+from tocsin.agent.events import AgentObserver, AgentPurged, AgentStepFailed, MessageParked, PublishFailed
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.outbox.lines import Lines
+from tocsin.agent.outbox.marks import Marks
+from tocsin.agent.outbox.ports import OutboxRow, OutboxStore
+from tocsin.ports.bus import Bus, InvalidMessage
+from tocsin.ports.clock import Clock
+
+
+class OutboxDispatcher:
+    """Sends rows as they are committed and marks them once the bus has taken them.
+
+    It holds at most `outbox_in_flight_max` rows. While there is no room it lets go what it is told, and reads it from the
+    table later: memory stays bounded, and order holds, because a row is never taken before an older one that was let go.
+    A row that was sent and not yet marked when the process ends is sent again after the next start, with the same id.
+    """
+
+    def __init__(
+        self,
+        store: OutboxStore,
+        bus: Bus,
+        clock: Clock,
+        limits: AgentLimits,
+        observe: AgentObserver,
+        random: random.Random,
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._random = random
+        self._lines = Lines()
+        self._marks = Marks(store, clock, limits, observe, self._forget)
+        # Held: waiting, under way, or not yet marked.
+        self._held: set[int] = set()
+        self._attempts: dict[int, int] = {}
+        self._retries: set[asyncio.TimerHandle] = set()
+        # True from the start on: there are rows in the table that are not held.
+        self._behind = True
+        self._reading = False
+        # What was told during a search while there was no taking it, None: more than may be held.
+        self._told: list[OutboxRow] | None = None
+        self._forgotten: list[int] = []
+        self._sending = 0
+        self._settled = Alarm()
+        self._reader = Alarm()
+        self._purger = Alarm()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
+
+    # ------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begins with what an earlier run left; the bus has been started."""
+        self._store.on_appended(self._appended)
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._purge())]
+        self._marks.start()
+
+    async def close(self) -> None:
+        """Sends nothing more; returns when what is under way has been taken and marked, or after
+        `outbox_close_timeout`. Idempotent."""
+        self._closing = True
+        for handle in self._retries:
+            handle.cancel()
+        self._retries.clear()
+        self._reader.ring()
+        self._purger.ring()
+        try:
+            async with asyncio.timeout(self._limits.outbox_close_timeout_us / 1e6):
+                while self._sending:
+                    await self._settled.wait()
+                await self._marks.close()
+        except TimeoutError:
+            self._observe(AgentStepFailed("outbox close", f"{self._sending} messages are still under way"))
+        await self._marks.abandon()
+        await asyncio.gather(*self._tasks)
+        self._tasks.clear()
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are known and that the bus has not taken yet."""
+        return len(self._held) - len(self._forgotten) - self._marks.waiting
+
+    @property
+    def behind(self) -> bool:
+        """Whether there may be rows in the table that are not known here."""
+        return self._behind
+
+    # ------------------------------------------------------------------ sending
+
+    def _appended(self, rows: Sequence[OutboxRow]) -> None:
+        if self._closing:
+            return
+        if self._behind:
+            if self._told is not None:
+                self._told.extend(rows)
+                if len(self._told) > self._limits.outbox_in_flight_max:
+                    self._told = None
+            return
+        for row in rows:
+            if len(self._held) >= self._limits.outbox_in_flight_max:
+                # A search under way doesn't make up for this: what it reads may be older.
+                self._behind, self._told = True, None
+                return
+            self._take(row)
+
+    def _take(self, row: OutboxRow) -> None:
+        if row.number in self._held:
+            return
+        self._held.add(row.number)
+        if self._lines.join(row):
+            self._send(row)
+
+    def _send(self, row: OutboxRow) -> None:
+        self._sending += 1
+        self._bus.post(row.envelope, partial(self._done, row))
+
+    def _done(self, row: OutboxRow, error: Exception | None) -> None:
+        self._sending -= 1
+        if error is None:
+            self._attempts.pop(row.number, None)
+            self._marks.published(row)
+            self._next(row)
+        elif isinstance(error, InvalidMessage):
+            self._attempts.pop(row.number, None)
+            self._marks.park(row, str(error))
+            self._observe(MessageParked(*_about(row), str(error)))
+            self._next(row)
+        else:
+            self._failed(row, error)
+        if self._closing:
+            self._settled.ring()
+
+    def _next(self, row: OutboxRow) -> None:
+        following = self._lines.leave(row)
+        if following is not None and not self._closing:
+            self._send(following)
+
+    def _failed(self, row: OutboxRow, error: Exception) -> None:
+        """Again after a pause that doubles, less up to half of it at random, so that not all come back at once."""
+        attempts = self._attempts.get(row.number, 0) + 1
+        self._attempts[row.number] = attempts
+        text = f"{type(error).__name__}: {error}"
+        self._marks.failed(row.number, attempts, text)
+        self._observe(PublishFailed(*_about(row), attempts, text))
+        if self._closing:
+            return
+        limits = self._limits
+        # The exponent is bounded, because floats are.
+        pause_us = min(limits.outbox_backoff_initial_us * 2 ** min(attempts - 1, 32), limits.outbox_backoff_max_us)
+        pause_s = pause_us * (1 - self._random.random() / 2) / 1e6
+        handle: asyncio.TimerHandle
+
+        def again() -> None:
+            self._retries.discard(handle)
+            self._send(row)
+
+        handle = asyncio.get_running_loop().call_later(pause_s, again)
+        self._retries.add(handle)
+
+    def _forget(self, numbers: Sequence[int]) -> None:
+        """These rows are marked."""
+        if self._reading:
+            # A page that was read before the marking still shows them; they must not be taken for new.
+            self._forgotten.extend(numbers)
+            return
+        self._held.difference_update(numbers)
+        if self._behind and self._has_room():
+            self._reader.ring()
+
+    def _has_room(self) -> bool:
+        """A search passes over all that is held, so it pays only when that is little."""
+        return len(self._held) - len(self._forgotten) <= self._limits.outbox_in_flight_max // 4
+
+    # ------------------------------------------------------------------ reading the table
+
+    async def _read(self) -> None:
+        """Searches the table when there are rows that were let go, and now and then for rows of which nobody told."""
+        limits, failures, sweep = self._limits, 0, True
+        while not self._closing:
+            pause_us = limits.outbox_sweep_interval_us
+            if (sweep or self._behind) and self._has_room():
+                try:
+                    await self._search()
+                    failures = 0
+                except Exception as error:  # noqa: BLE001 -- whatever fails in one search, the next has to come
+                    failures += 1
+                    self._observe(AgentStepFailed("outbox read", f"{type(error).__name__}: {error}"))
+                    pause_us = limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32)
+                    pause_us = min(pause_us, limits.outbox_backoff_max_us)
+            if failures or not (self._behind and self._has_room()):
+                sweep = not await self._reader.wait(pause_us) or failures > 0
+
+    async def _search(self) -> None:
+        """Takes every row that is not held, the oldest first, as far as there is room."""
+        limits = self._limits
+        self._reading, self._told = True, []
+        after = 0
+        try:
+            while not self._closing:
+                page = await self._store.unpublished(after, limits.outbox_batch_max)
+                if self._closing:
+                    return
+                for row in page:
+                    if row.number not in self._held and len(self._held) >= limits.outbox_in_flight_max:
+                        self._behind = True
+                        return
+                    self._take(row)
+                if len(page) < limits.outbox_batch_max:
+                    self._caught_up()
+                    return
+                after = page[-1].number
+        finally:
+            self._reading, self._told = False, None
+            self._held.difference_update(self._forgotten)
+            self._forgotten.clear()
+
+    def _caught_up(self) -> None:
+        """The table held no more when it was read. What was told meanwhile follows; if that was too much, the next search
+        finds it."""
+        if not self._behind or self._told is None:
+            return
+        told, self._behind = self._told, False
+        self._appended(told)
+
+    # ------------------------------------------------------------------ retention
+
+    async def _purge(self) -> None:
+        """Removes rows that were published longer ago than `outbox_retention`."""
+        limits = self._limits
+        while not self._closing:
+            await self._purger.wait(limits.purge_interval_us)
+            try:
+                await self.purge()
+            except Exception as error:  # noqa: BLE001 -- whatever fails in one round, the next has to come
+                self._observe(AgentStepFailed("outbox purge", f"{type(error).__name__}: {error}"))
+
+    async def purge(self) -> int:
+        """One round of it; returns how many rows went. Raises what the store raises."""
+        limits, purged = self._limits, 0
+        before_us = self._clock.now_us() - limits.outbox_retention_us
+        while not self._closing:
+            rows = await self._store.purge(before_us, limits.purge_batch_max)
+            purged += rows
+            if rows < limits.purge_batch_max:
+                break
+        if purged:
+            self._observe(AgentPurged("messages", purged))
+        return purged
+
+
+def _about(row: OutboxRow) -> tuple[str, str, str, str]:
+    envelope = row.envelope
+    return envelope.type, envelope.tenant_id, envelope.aggregate_id, envelope.correlation_id

@@ -1,0 +1,98 @@
+"""The timer module on the bus: takes schedules, tells when they are due."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from tocsin.agent.events import AgentObserver, AgentStepFailed, DueTimesReached, TimersScheduled
+from tocsin.agent.messages import DueTimeReached, Key, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.timer.ports import TimerEntry, Timers
+from tocsin.model.envelope import Envelope
+from tocsin.model.uuid7 import uuid7_text
+from tocsin.ports.bus import Bus, Delivery, InvalidMessage
+from tocsin.ports.clock import Clock
+
+SUBSCRIBER = "timer"
+TYPES = (ScheduleTimer, ServiceCallDeleted)
+
+
+class TimerModule:
+    """Between the bus and whatever keeps the schedules."""
+
+    def __init__(self, timers: Timers, bus: Bus, registry: Registry, clock: Clock, observe: AgentObserver) -> None:
+        self._timers = timers
+        self._bus = bus
+        self._registry = registry
+        self._clock = clock
+        self._observe = observe
+
+    def attach(self) -> None:
+        """Subscribes, before the bus starts."""
+        self._bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
+
+    async def start(self) -> None:
+        """Begins to tell; the bus has been started."""
+        await self._timers.start(self.tell)
+
+    async def close(self) -> None:
+        """Tells nothing more. Idempotent."""
+        await self._timers.close()
+
+    async def handle(self, deliveries: Sequence[Delivery]) -> None:
+        """A tocsin.ports.bus.Handler. What is malformed fails alone."""
+        now_us = self._clock.now_us()
+        # The last word about a call counts.
+        schedules: dict[Key, TimerEntry] = {}
+        cancels: dict[Key, None] = {}
+        for delivery in deliveries:
+            envelope = delivery.envelope
+            try:
+                message = self._registry.open(envelope)
+            except InvalidMessage as error:
+                delivery.fail(error)
+                continue
+            key = Key(envelope.tenant_id, envelope.aggregate_id)
+            if isinstance(message, ScheduleTimer):
+                cancels.pop(key, None)
+                schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at_us, now_us)
+            else:
+                schedules.pop(key, None)
+                cancels[key] = None
+        if schedules:
+            await self._timers.schedule(list(schedules.values()))
+            self._observe(TimersScheduled(len(schedules)))
+        if cancels:
+            await self._timers.cancel(list(cancels))
+
+    async def tell(self, entries: Sequence[TimerEntry]) -> None:
+        """A tocsin.agent.timer.ports.OnDue: publishes DueTimeReached for each; raises what the bus raises."""
+        now_us = self._clock.now_us()
+        envelopes = []
+        for entry in entries:
+            try:
+                envelopes.append(self._seal(entry, now_us))
+            except InvalidMessage as error:
+                # It would stop all others for ever. Orchestration's watchdog looks after its call.
+                self._observe(AgentStepFailed("due time", f"{entry.service_call_id}: {error}"))
+        await self._bus.publish(envelopes)
+        if envelopes:
+            lag_us = self._clock.now_us() - min(entry.due_at for entry in entries)
+            self._observe(DueTimesReached(len(envelopes), lag_us))
+
+    def _seal(self, entry: TimerEntry, now_us: int) -> Envelope:
+        return self._registry.seal(
+            DueTimeReached(entry.service_call_id, entry.due_at, now_us),
+            tenant_id=entry.tenant_id,
+            correlation_id=entry.correlation_id,
+            causation_id=None,
+            id=envelope_id(entry),
+        )
+
+
+def envelope_id(entry: TimerEntry) -> str:
+    """The id of the message that tells of this schedule: the same each time, so that a repetition is known for one. Its
+    timestamp is the due time's, the rest a digest of tenant, call and due time."""
+    text = f"{entry.tenant_id}\0{entry.service_call_id}\0{entry.due_at}"
+    digest = hashlib.blake2b(text.encode(), digest_size=10).digest()
+    return uuid7_text(entry.due_at // 1_000, int.from_bytes(digest, "big") >> 6)

@@ -1,0 +1,91 @@
+"""What `tocsin.api.openapi` says about service calls: the limits in force, as schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.agent.api.validation import PAGE_DEFAULT, CallStatus
+from tocsin.agent.limits import AgentLimits
+from tocsin.api.operation import Parameter
+from tocsin.model.validation import InputLimits
+
+Json = dict[str, Any]
+
+#: Either case is accepted; the canonical form is lower case.
+_UUID7 = {
+    "format": "uuid",
+    "pattern": r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$",
+}
+_NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+
+#: Fields of the answers that hold an instant.
+INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt")
+
+
+def constraints(
+    limits: InputLimits, agent_limits: AgentLimits, instant: Json, call: Json
+) -> dict[str, dict[str, Json]]:
+    """What the checks refuse, by schema and field. `call` has the constraints of a timer's URL, method and headers,
+    `instant` those of an instant."""
+    body_max = agent_limits.request_body_bytes_max
+    return {
+        "SubmitServiceCall": {
+            "name": _text(agent_limits.name_chars_max),
+            "dueAt": instant,
+            "tags": {
+                "maxItems": agent_limits.tags_max,
+                "uniqueItems": True,
+                "items": {"type": "string", **_text(agent_limits.tag_chars_max)},
+            },
+            "serviceCallId": _UUID7,
+            "idempotencyKey": _text(agent_limits.idempotency_key_chars_max),
+        },
+        "RequestSpec": {
+            "url": call["callbackUrl"],
+            "method": {"enum": [*call["method"]["enum"], "OPTIONS"]},
+            "headers": {
+                "propertyNames": {"pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
+                "additionalProperties": {
+                    "type": "string",
+                    "pattern": r"^([\u0021-\u007e]([\t\u0020-\u007e]*[\u0021-\u007e])?)?$",
+                },
+            },
+            "body": {
+                "description": "Any JSON: a string is sent as its text, anything else as JSON. At most "
+                f"{body_max} bytes. Not with GET and HEAD."
+            },
+        },
+    }
+
+
+def parameter(parameter: Parameter, limits: InputLimits, agent_limits: AgentLimits) -> Json:
+    """The OpenAPI description of a parameter."""
+    described: Json = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.place == "path",
+        "schema": _schema(parameter, limits, agent_limits),
+    }
+    if parameter.example is not None:
+        described["example"] = parameter.example
+    return described
+
+
+def _schema(parameter: Parameter, limits: InputLimits, agent_limits: AgentLimits) -> Json:
+    tag: Json = {"type": "string", **_text(agent_limits.tag_chars_max)}
+    schemas: dict[str, Json] = {
+        "tenantId": {"type": "string", **_UUID7},
+        "serviceCallId": {"type": "string", **_UUID7},
+        "tag": {"type": "array", "items": tag, "maxItems": agent_limits.tags_max} if parameter.repeated else tag,
+        "status": {"type": "array", "items": {"type": "string", "enum": list(CallStatus)}},
+        "from": {"type": "string", "format": "date-time"},
+        "to": {"type": "string", "format": "date-time"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": agent_limits.page_max, "default": PAGE_DEFAULT},
+        "cursor": {"type": "string", "minLength": 1, "maxLength": limits.cursor_chars_max},
+    }
+    return schemas[parameter.name]
+
+
+def _text(chars_max: int) -> Json:
+    return {"minLength": 1, "maxLength": chars_max, "pattern": _NO_CONTROL}

@@ -1,0 +1,146 @@
+"""The operations of the service agent; `tocsin.api.operations` has them in its table."""
+
+from __future__ import annotations
+
+from tocsin.api import agent_wire
+from tocsin.api.operation import Operation, Parameter, Reach
+from tocsin.model.access import Role
+
+SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"
+
+_TENANT_ID = Parameter(
+    "tenantId", "path", "The tenant: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8057"
+)
+_SERVICE_CALL_ID = Parameter(
+    "serviceCallId", "path", "The service call: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8058"
+)
+_TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="starred")
+_ONE = (_TENANT_ID, _SERVICE_CALL_ID)
+
+_COMMAND_ERRORS = {429: ("OVERLOADED",), 503: ("BROKER_UNAVAILABLE", "COMMAND_UNANSWERED")}
+_NOT_FOUND = {404: ("SERVICE_CALL_NOT_FOUND",)}
+_READ_ERRORS = {503: ("STORE_FAILURE",)}
+
+AGENT_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="submitServiceCall",
+        method="POST",
+        paths=(SERVICE_CALLS,),
+        summary="Submit a service call",
+        description="An HTTP request to be made once, now or at `dueAt`. Durable once answered. With `serviceCallId` or "
+        "`idempotencyKey` it may be sent again: the same wish gives the call from before, another one is a conflict.",
+        tag="Service calls",
+        role=Role.WRITE,
+        reach=Reach.TENANT,
+        request=agent_wire.SubmitServiceCall,
+        answer=agent_wire.SubmittedServiceCall,
+        status=202,
+        errors={409: ("IDEMPOTENCY_CONFLICT",), **_COMMAND_ERRORS},
+        example={
+            "name": "Charge order 17",
+            "serviceCallId": _SERVICE_CALL_ID.example,
+            "requestSpec": {
+                "method": "POST",
+                "url": "https://pay.example/charges",
+                "headers": {"x-shop": "eu"},
+                "body": {"order": 17, "amount": "9.90"},
+            },
+            "tags": ["orders", "eu"],
+        },
+        parameters=(_TENANT_ID,),
+        answer_headers={"location": "Where the service call is found."},
+    ),
+    Operation(
+        name="listServiceCalls",
+        method="GET",
+        paths=(SERVICE_CALLS,),
+        summary="List service calls, the newest first",
+        description="Page by page: send nextCursor back as cursor until an answer has none. A call must meet all "
+        "conditions given.",
+        tag="Service calls",
+        role=Role.READ,
+        reach=Reach.TENANT,
+        answer=agent_wire.ServiceCallPage,
+        errors=_READ_ERRORS,
+        parameters=(
+            _TENANT_ID,
+            Parameter(
+                "status", "query", "One status, or several with commas between them or by repetition.", repeated=True
+            ),
+            Parameter("tag", "query", "A tag that it must have; all of them, when repeated.", repeated=True),
+            Parameter("from", "query", "Submitted at this instant or later."),
+            Parameter("to", "query", "Submitted before this instant."),
+            Parameter("limit", "query", "Service calls on the page."),
+            Parameter("cursor", "query", "`nextCursor` of the page before."),
+        ),
+    ),
+    Operation(
+        name="tagServiceCall",
+        method="PUT",
+        paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/tags/{{tag}}",),
+        summary="Tag a service call",
+        description="A tag that is there stays.",
+        tag="Service calls",
+        role=Role.WRITE,
+        reach=Reach.TENANT,
+        status=204,
+        media_type=None,
+        errors={400: ("TOO_MANY_TAGS",), **_NOT_FOUND, **_COMMAND_ERRORS},
+        parameters=(*_ONE, _TAG),
+    ),
+    Operation(
+        name="untagServiceCall",
+        method="DELETE",
+        paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/tags/{{tag}}",),
+        summary="Take a tag off a service call",
+        description="A tag that isn't there is fine.",
+        tag="Service calls",
+        role=Role.WRITE,
+        reach=Reach.TENANT,
+        status=204,
+        media_type=None,
+        errors={**_NOT_FOUND, **_COMMAND_ERRORS},
+        parameters=(*_ONE, _TAG),
+    ),
+    Operation(
+        name="traceServiceCall",
+        method="GET",
+        paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/trace",),
+        summary="Follow a service call",
+        description="Everything kept under its correlation id, in the order of time: rows of the tables, and messages "
+        "with the message that caused each.",
+        tag="Service calls",
+        role=Role.READ,
+        reach=Reach.TENANT,
+        answer=agent_wire.ServiceCallTrace,
+        errors={**_NOT_FOUND, **_READ_ERRORS},
+        parameters=_ONE,
+    ),
+    Operation(
+        name="getServiceCall",
+        method="GET",
+        paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
+        summary="Look at a service call",
+        description="With its outcome and its executions. Secrets in headers and URLs are not shown.",
+        tag="Service calls",
+        role=Role.READ,
+        reach=Reach.TENANT,
+        answer=agent_wire.ServiceCall,
+        errors={**_NOT_FOUND, **_READ_ERRORS},
+        parameters=_ONE,
+    ),
+    Operation(
+        name="deleteServiceCall",
+        method="DELETE",
+        paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
+        summary="Delete a service call that is still Scheduled",
+        description="It is not made, and nothing of it is kept.",
+        tag="Service calls",
+        role=Role.WRITE,
+        reach=Reach.TENANT,
+        status=204,
+        media_type=None,
+        errors={**_NOT_FOUND, 409: ("SERVICE_CALL_NOT_SCHEDULED",), **_COMMAND_ERRORS},
+        parameters=_ONE,
+    ),
+)

@@ -1,0 +1,76 @@
+"""What an operation is: one call that can be made over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+import msgspec
+
+from tocsin.model.access import Role
+
+
+class Reach(Enum):
+    """What a key must reach, besides having the role."""
+
+    #: No key is needed.
+    OPEN = "open"
+    #: The namespaces that the body names; the handler sees to it.
+    NAMESPACE = "namespace"
+    #: The tenant that the path names as `tenantId`.
+    TENANT = "tenant"
+    #: The role alone counts; the answer shows only what the key may see.
+    VISIBLE = "visible"
+    #: The whole service: a key that is limited to namespaces or tenants is refused.
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A part of the path or of the query. `repeated`: it may be given several times. Its limits are described where the
+    limits in force are known."""
+
+    name: str
+    place: Literal["path", "query"]
+    description: str
+    example: str | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One call. `errors` are the codes of its own, by status; those that every call can meet are added where it is
+    described. `paths` beyond the first are aliases; a part in braces is a parameter. `media_type` None: nothing is sent.
+    `answer_headers`: headers of the answer, with their meaning. `documented`: it stands in the OpenAPI document."""
+
+    name: str
+    method: str
+    paths: tuple[str, ...]
+    summary: str
+    description: str
+    tag: str
+    role: Role | None = None
+    reach: Reach = Reach.OPEN
+    request: type[msgspec.Struct] | None = None
+    answer: type[msgspec.Struct] | None = None
+    status: int = 200
+    media_type: str | None = "application/json"
+    body_optional: bool = False
+    batch: bool = False
+    errors: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    example: Mapping[str, Any] = field(default_factory=dict)
+    documented: bool = True
+    parameters: tuple[Parameter, ...] = ()
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where it is found; the aliases are not described."""
+        return self.paths[0]
+
+    @property
+    def templated(self) -> bool:
+        """Whether its path has parameters. Only then its query is looked at, and anything unknown in it refused."""
+        return "{" in self.path

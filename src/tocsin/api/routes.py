@@ -1,0 +1,81 @@
+"""From the table of operations to what serves each path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.api.call import ApiLimits, Begin, Encode, Handler
+from tocsin.api.operation import Operation, Reach
+from tocsin.api.operations import OPERATIONS
+from tocsin.api.templates import Templates
+
+
+@dataclass(slots=True)
+class Route:
+    """An operation, ready to be served."""
+
+    operation: Operation
+    handler: Handler
+    status: int
+    content_type: bytes
+    has_body: bool
+    body_bytes_max: int
+    is_open: bool
+    is_head: bool
+
+
+@dataclass(slots=True)
+class DirectRoute:
+    """An operation with a short way: `begin` takes the call, and its result is encoded when it comes."""
+
+    method: bytes
+    path: str
+    body_bytes_max: int
+    route: Route
+    begin: Begin
+    encode: Encode
+
+
+class Routes:
+    """`exact` by method and path, with the methods of each path in `allowed`, as the Allow header lists them; paths with
+    parameters in `templates`. An operation without a handler is switched off: it has a path, and nothing answers there."""
+
+    def __init__(self, handlers: dict[str, Handler], limits: ApiLimits, metrics_open: bool) -> None:
+        self.exact: dict[tuple[str, str], Route] = {}
+        self.allowed: dict[str, str] = {}
+        self.templates: Templates[Route | None] = Templates()
+        for operation in OPERATIONS:
+            is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
+            methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
+            for path in operation.paths:
+                if not operation.templated:
+                    self.allowed[path] = ", ".join(methods)
+                for method in methods:
+                    if operation.name not in handlers:
+                        self.templates.add(method, path, None)
+                        continue
+                    route = Route(
+                        operation=operation,
+                        handler=handlers[operation.name],
+                        status=operation.status,
+                        content_type=(operation.media_type or "").encode(),
+                        has_body=operation.request is not None,
+                        body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
+                        is_open=is_open,
+                        is_head=method == "HEAD",
+                    )
+                    if operation.templated:
+                        self.templates.add(method, path, route)
+                    else:
+                        self.exact[method, path] = route
+
+
+def direct_routes(
+    begun: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
+) -> dict[bytes, DirectRoute]:
+    """By path, as it stands in a request."""
+    return {
+        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *begun[route.operation.name])
+        for (method, path), route in routes.items()
+        if route.operation.name in begun
+    }

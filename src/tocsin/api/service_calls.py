@@ -1,0 +1,201 @@
+"""Handlers of the service agent's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.agent.api.ports import CallRecord, ExecutionRecord, TraceEntry
+from tocsin.agent.api.service_calls import CallDetail, ServiceCalls
+from tocsin.agent.api.validation import CallStatus, PageRequest, Submission
+from tocsin.api import agent_wire as wire
+from tocsin.api.agent_operations import SERVICE_CALLS
+from tocsin.api.call import Call, Handler, Page
+from tocsin.api.instants import format_instant
+from tocsin.api.reading import JsonReader
+from tocsin.model.redaction import redact_headers, redact_url
+
+
+class ServiceCallHandlers:
+    """Submit, look, list, tag, untag, delete, follow."""
+
+    def __init__(self, calls: ServiceCalls) -> None:
+        self._calls = calls
+        self._encode = msgspec.json.Encoder().encode
+        self._submit = JsonReader(wire.SubmitServiceCall)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {
+            "submitServiceCall": self.submit,
+            "listServiceCalls": self.list,
+            "getServiceCall": self.get,
+            "tagServiceCall": self.tag,
+            "untagServiceCall": self.untag,
+            "deleteServiceCall": self.delete,
+            "traceServiceCall": self.trace,
+        }
+
+    async def submit(self, call: Call) -> Page:
+        """Accepts a call."""
+        sent = self._submit.read(call.body)
+        spec = sent.request_spec
+        submission = Submission(
+            name=sent.name,
+            method=spec.method,
+            url=spec.url,
+            headers={} if spec.headers is UNSET or spec.headers is None else spec.headers,
+            body=None if spec.body is UNSET else bytes(spec.body),
+            due_at=None if sent.due_at is UNSET else sent.due_at,
+            tags=() if sent.tags is UNSET else sent.tags,
+            service_call_id=None if sent.service_call_id is UNSET else sent.service_call_id,
+            idempotency_key=None if sent.idempotency_key is UNSET else sent.idempotency_key,
+        )
+        tenant_id = call.parameters["tenantId"]
+        submitted = await self._calls.submit(tenant_id, submission, call.correlation_id)
+        answer = wire.SubmittedServiceCall(
+            submitted.service_call_id, CallStatus(submitted.status), submitted.correlation_id
+        )
+        place = f"{SERVICE_CALLS.replace('{tenantId}', tenant_id.lower())}/{submitted.service_call_id}"
+        return Page(self._encode(answer), "application/json", ((b"location", place.encode()),))
+
+    async def list(self, call: Call) -> bytes:
+        """A page."""
+        query = call.query
+        page = await self._calls.list(
+            call.parameters["tenantId"],
+            PageRequest(
+                statuses=query.get("status", ()),
+                tags=query.get("tag", ()),
+                submitted_from=_instant(query, "from"),
+                submitted_to=_instant(query, "to"),
+                limit=_single(query, "limit"),
+                cursor=_single(query, "cursor"),
+            ),
+        )
+        cursor = UNSET if page.cursor is None else page.cursor
+        return self._encode(wire.ServiceCallPage([_summary(record) for record in page.calls], cursor))
+
+    async def get(self, call: Call) -> bytes:
+        """One call with its executions."""
+        return self._encode(_detail(await self._calls.get(*_key(call))))
+
+    async def tag(self, call: Call) -> bytes:
+        """Adds a tag."""
+        await self._calls.tag(*_key(call), call.parameters["tag"], call.correlation_id)
+        return b""
+
+    async def untag(self, call: Call) -> bytes:
+        """Removes a tag."""
+        await self._calls.untag(*_key(call), call.parameters["tag"], call.correlation_id)
+        return b""
+
+    async def delete(self, call: Call) -> bytes:
+        """Forgets a call that has not begun."""
+        await self._calls.delete(*_key(call), call.correlation_id)
+        return b""
+
+    async def trace(self, call: Call) -> bytes:
+        """What a call led to."""
+        record, entries = await self._calls.trace(*_key(call))
+        answer = wire.ServiceCallTrace(
+            record.service_call_id, record.correlation_id, [_trace_entry(entry) for entry in entries]
+        )
+        return self._encode(answer)
+
+
+def _key(call: Call) -> tuple[str, str]:
+    return call.parameters["tenantId"], call.parameters["serviceCallId"]
+
+
+def _single(query: Mapping[str, list[str]], name: str) -> str | None:
+    values = query.get(name)
+    return None if values is None else values[0]
+
+
+def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
+    """An instant has no space in it: one that is there was the plus sign of an offset, sent without encoding."""
+    text = _single(query, name)
+    return None if text is None else text.replace(" ", "+")
+
+
+def _summary(record: CallRecord) -> wire.ServiceCallSummary:
+    spec = record.request_spec
+    return wire.ServiceCallSummary(
+        service_call_id=record.service_call_id,
+        tenant_id=record.tenant_id,
+        name=record.name,
+        status=CallStatus(record.status),
+        submitted_at=format_instant(record.submitted_at),
+        due_at=format_instant(record.due_at),
+        tags=list(record.tags),
+        correlation_id=record.correlation_id,
+        request_spec=wire.RequestLine(spec.method, redact_url(spec.url)),
+        started_at=_optional_instant(record.started_at),
+        finished_at=_optional_instant(record.finished_at),
+        outcome=_outcome(record),
+    )
+
+
+def _detail(detail: CallDetail) -> wire.ServiceCall:
+    record = detail.call
+    spec = record.request_spec
+    return wire.ServiceCall(
+        service_call_id=record.service_call_id,
+        tenant_id=record.tenant_id,
+        name=record.name,
+        status=CallStatus(record.status),
+        submitted_at=format_instant(record.submitted_at),
+        due_at=format_instant(record.due_at),
+        tags=list(record.tags),
+        correlation_id=record.correlation_id,
+        request_spec=wire.ShownRequest(spec.method, redact_url(spec.url), redact_headers(spec.headers), spec.body),
+        executions=[_execution(execution) for execution in detail.executions],
+        started_at=_optional_instant(record.started_at),
+        finished_at=_optional_instant(record.finished_at),
+        outcome=_outcome(record),
+    )
+
+
+def _execution(record: ExecutionRecord) -> wire.Execution:
+    response: wire.ExecutedResponse | msgspec.UnsetType = UNSET
+    if record.response_status is not None:
+        response = wire.ExecutedResponse(
+            record.response_status, redact_headers(record.response_headers or {}), record.response_body or ""
+        )
+    request = wire.ExecutedRequest(
+        record.request_method,
+        redact_url(record.request_url),
+        redact_headers(record.request_headers),
+        UNSET if record.request_body is None else record.request_body,
+    )
+    return wire.Execution(
+        execution_id=record.execution_id,
+        started_at=format_instant(record.started_at),
+        request=request,
+        finished_at=_optional_instant(record.finished_at),
+        response=response,
+        error_message=UNSET if record.error_message is None else record.error_message,
+    )
+
+
+def _outcome(record: CallRecord) -> wire.Outcome | msgspec.UnsetType:
+    return UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome)
+
+
+def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:
+    return wire.TraceEntry(
+        at=format_instant(entry.at),
+        # Databases name their tables in subclasses of str, which the encoder doesn't know.
+        kind=str(entry.kind),
+        name=entry.name,
+        id=entry.id,
+        detail=entry.detail,
+        causation_id=UNSET if entry.causation_id is None else entry.causation_id,
+    )
+
+
+def _optional_instant(instant_us: int | None) -> str | msgspec.UnsetType:
+    return UNSET if instant_us is None else format_instant(instant_us)

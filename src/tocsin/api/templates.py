@@ -1,0 +1,107 @@
+"""Paths with parameters: found part by part, beside the exact paths, which have one look-up for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from tocsin.api.operation import Operation
+from tocsin.model.errors import FieldError, InvalidInput
+
+T = TypeVar("T")
+
+
+class Found(NamedTuple, Generic[T]):
+    """What answers under a path, by method, and the parts of the path that stand for parameters."""
+
+    by_method: dict[str, T]
+    parameters: dict[str, str]
+
+    @property
+    def allowed(self) -> str:
+        """The methods, as the Allow header lists them."""
+        return ", ".join(self.by_method)
+
+
+class Templates(Generic[T]):
+    """Paths such as `/a/{b}/c`. A literal part goes before a parameter; a parameter is never empty."""
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+
+    def add(self, method: str, path: str, what: T) -> None:
+        """Lets `what` answer to the method under this path."""
+        node = self._root
+        names = []
+        for part in path.encode().split(b"/"):
+            if part.startswith(b"{"):
+                names.append(part[1:-1].decode())
+                if node.parameter is None:
+                    node.parameter = _Node()
+                node = node.parameter
+            else:
+                node = node.literals.setdefault(part, _Node())
+        node.names = tuple(names)
+        node.by_method[method] = what
+
+    def find(self, raw_path: bytes) -> Found[T] | None:
+        """What the path, percent-encoded as it was sent, leads to; None if nothing. InvalidInput for a parameter that is
+        not UTF-8."""
+        node, values = self._root, []
+        for part in raw_path.split(b"/"):
+            if b"%" in part:
+                # Each part by itself: an encoded slash belongs to its part.
+                part = unquote_to_bytes(part)
+            below = node.literals.get(part)
+            if below is None:
+                below = node.parameter
+                if below is None or not part:
+                    return None
+                values.append(part)
+            node = below
+        if not node.by_method:
+            return None
+        return Found(node.by_method, {name: _text(name, value) for name, value in zip(node.names, values, strict=True)})
+
+
+class _Node(Generic[T]):
+    __slots__ = ("by_method", "literals", "names", "parameter")
+
+    def __init__(self) -> None:
+        self.literals: dict[bytes, _Node[T]] = {}
+        self.parameter: _Node[T] | None = None
+        self.names: tuple[str, ...] = ()
+        self.by_method: dict[str, T] = {}
+
+
+def _text(name: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(FieldError(name, "is not UTF-8, percent-encoded")) from None
+
+
+def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
+    """The parameters of a query by name, in their order. InvalidInput names those that are unknown, those that may not
+    be repeated, and what isn't UTF-8."""
+    if not query:
+        return {}
+    known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
+    try:
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidInput(FieldError("", "the query is not UTF-8, percent-encoded")) from None
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        given.setdefault(name, []).append(value)
+    errors = []
+    for name, values in given.items():
+        if name not in known:
+            there = f"there are: {', '.join(known)}" if known else "there are none"
+            errors.append(FieldError(name, f"is not a query parameter here; {there}"))
+        elif len(values) > 1 and not known[name].repeated:
+            errors.append(FieldError(name, f"is given {len(values)} times; give it once"))
+    if errors:
+        raise InvalidInput(*errors)
+    return given

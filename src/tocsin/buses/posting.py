@@ -1,0 +1,50 @@
+"""What the buses share: telling senders what became of their messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tocsin.model.envelope import Envelope
+
+Done = Callable[[Exception | None], None]
+
+
+class Completions:
+    """Calls senders back: soon, never at once, many with one step of the event loop."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[Done, Exception | None]] = []
+
+    def add(self, done: Done, error: Exception | None) -> None:
+        """`done` will be called with `error`."""
+        if not self._told:
+            asyncio.get_running_loop().call_soon(self._tell)
+        self._told.append((done, error))
+
+    def _tell(self) -> None:
+        told, self._told = self._told, []
+        for done, error in told:
+            done(error)
+
+
+async def publish_all(post: Callable[[Envelope, Done], None], envelopes: Sequence[Envelope]) -> None:
+    """Posts them in their order; returns when all are taken, raises the first failure when all have been decided."""
+    if not envelopes:
+        return
+    finished = asyncio.get_running_loop().create_future()
+    left = len(envelopes)
+    first: Exception | None = None
+
+    def done(error: Exception | None) -> None:
+        nonlocal left, first
+        left -= 1
+        first = first or error
+        if left == 0 and not finished.done():
+            finished.set_result(None)
+
+    for envelope in envelopes:
+        post(envelope, done)
+    await finished
+    if first is not None:
+        raise first

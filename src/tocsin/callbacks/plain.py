@@ -1,0 +1,85 @@
+"""A service call's request, as bytes: what the caller gave, and the framing around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tocsin import __version__
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.callbacks.request import InvalidRequest, check_form, check_size
+from tocsin.callbacks.target import InvalidUrl, Target, parse_url
+from tocsin.ports.http import Request
+
+#: Methods that a service call can have. CONNECT and TRACE are for proxies and their like.
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+#: Those that may be sent twice (RFC 9110 section 9.2.2).
+IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
+#: Proxies and servers drop or refuse a body on these.
+_BODILESS = frozenset({"GET", "HEAD"})
+#: These mean something with a body of no length, which has to be said (RFC 9110 section 8.6).
+_LENGTH_SAID = frozenset({"POST", "PUT", "PATCH"})
+
+
+def check_request(
+    method: str, url: str, headers: Mapping[str, str], body: bytes | None, limits: CallbackLimits | None = None
+) -> list[tuple[str, str]]:
+    """What is wrong with a service call's request: the field (`method`, `url`, `headers`, `body`) and the reason, in words
+    that follow the field's name. Empty when it can be sent; whether policy permits the target is EgressPolicy's to say.
+    """
+    problems = []
+    if method not in METHODS:
+        problems.append(("method", _no_method(method)))
+    try:
+        parse_url(url)
+    except InvalidUrl as error:
+        problems.append(("url", str(error)))
+    pairs = headers.items()
+    problems += [("headers", reason) for reason in check_form(pairs) + check_size(pairs, limits or CallbackLimits())]
+    if body is not None and method in _BODILESS:
+        problems.append(("body", _no_body(method)))
+    return problems
+
+
+def compose_plain(request: Request, target: Target) -> bytes:
+    """Head and body of the request; its own headers, in their order, replace our user-agent.
+
+    How many headers a call may bring is checked when it is submitted, not here, where some were added. Raises
+    InvalidRequest.
+    """
+    method, headers, body = request.method, request.headers, request.body
+    if body is not None and method in _BODILESS:
+        raise InvalidRequest(f"the body {_no_body(method)}")
+    head, user_agent = _head(method, target)
+    if headers:
+        reasons = check_form(headers)
+        if reasons:
+            raise InvalidRequest("headers: " + "; ".join(reasons))
+        for name, value in headers:
+            if len(name) == 10 and name.lower() == "user-agent":
+                user_agent = ""
+            head += f"{name}: {value}\r\n"
+    head += user_agent
+    if body is not None:
+        return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
+    if method in _LENGTH_SAID:
+        head += "content-length: 0\r\n"
+    return (head + "\r\n").encode("ascii")
+
+
+@lru_cache(maxsize=1_024)
+def _head(method: str, target: Target) -> tuple[str, str]:
+    """The lines that are the same for every request to a target, and the one that may be replaced."""
+    if method not in METHODS:
+        raise InvalidRequest(f"the method {_no_method(method)}")
+    # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
+    head = f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\naccept-encoding: identity\r\n"
+    return head, f"user-agent: tocsin/{__version__}\r\n"
+
+
+def _no_method(method: str) -> str:
+    return f"is {method[:40]!r}; use one of {', '.join(METHODS)}"
+
+
+def _no_body(method: str) -> str:
+    return f"can't be sent with {method}; leave it out, or use another method"

@@ -1,0 +1,343 @@
+"""`tocsin calls`: service calls, submitted to be made now or later; what they print is in `calls_shown`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.failure import Interrupted, Refused, WrongUsage
+from tocsin.cli.options import (
+    SERVER_DEFAULT,
+    AsJson,
+    Key,
+    Server,
+    Tenant,
+    checked_instant,
+    duration_us,
+    headers,
+    json_content,
+)
+
+if TYPE_CHECKING:
+    from tocsin.cli.client import Client
+
+#: Records that `--all` asks for at once.
+PAGE_ROWS = 1_000
+#: Pauses between two looks at a call: while something is about to change, and at most.
+LOOK_INTERVAL_S = 0.2
+LOOK_INTERVAL_MAX_S = 5.0
+FINISHED = ("Succeeded", "Failed")
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Service calls: HTTP requests to make now or later. Submit, look at, tag and delete them.",
+    epilog="Example: tocsin calls submit invoice http://127.0.0.1:9000/ --in 30s",
+)
+
+CallId = Annotated[str, typer.Argument(metavar="ID", help="The call's id.")]
+Tag = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Until it has finished, and show how; exit code 1 if it failed.")]
+
+
+@app.command(
+    "submit", epilog="""Example: tocsin calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s"""
+)
+def submit(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What people call it.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="What is requested.")],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="INSTANT", help="When, such as 2027-01-31T12:00:00Z.", show_default="now"),
+    ] = None,
+    in_: Annotated[
+        str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 500ms, 30s, 5m, 24h, 7d.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", "-X", help="HTTP method.", show_default="POST with a body, else GET")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Sent along; may be repeated.")
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option("--body", metavar="JSON", help="JSON, @file, or - for stdin; a JSON string is sent as its text."),
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="To find it by; may be repeated.")] = None,
+    call_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Its id, a UUID v7.", show_default="a new one")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The same key again with the same request finds the call there is."),
+    ] = None,
+    wait: Wait = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the id.")] = False,
+    tenant: Tenant = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a call: accepted means that it is on disk, and will be made whatever crashes.
+
+    `--in` counts from this machine's clock; with an idempotency key use `--at`, or the request differs each time.
+    """
+    from tocsin.cli.calls_shown import show_call
+    from tocsin.cli.client import Client
+
+    if at is not None and in_ is not None:
+        raise WrongUsage("--at and --in contradict each other; give one of them, or none for now")
+    path = _path(tenant)
+    wanted = {
+        "name": name,
+        "requestSpec": {
+            "method": (method or ("GET" if body is None else "POST")).upper(),
+            "url": url,
+            **_given(headers=headers("--header", header), body=None if body is None else json_content("--body", body)),
+        },
+        **_given(
+            dueAt=checked_instant("--at", at) if in_ is None else _from_now(in_),
+            tags=tag or None,
+            # Made here when nothing else tells a repetition: what is sent again after a 503 must not become two calls.
+            serviceCallId=_checked(call_id) if call_id or idempotency_key else _new_id(),
+            idempotencyKey=idempotency_key,
+        ),
+    }
+    with Client(server, key) as client:
+        answer = client.call("POST", path, wanted)
+        if quiet:
+            typer.echo(answer["serviceCallId"])
+        if wait:
+            _show_finished(_finished(client, path, answer["serviceCallId"]), as_json, quiet=quiet)
+        elif as_json and not quiet:
+            output.print_json(answer)
+        elif not quiet:
+            show_call(answer | _given(dueAt=wanted.get("dueAt")))
+
+
+@app.command("get", epilog="Example: tocsin calls get 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f --trace")
+def get(
+    call_id: CallId,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="All rows and messages of its correlation id, in order of time.")
+    ] = False,
+    wait: Wait = False,
+    tenant: Tenant = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a call, its outcome and the log of its executions; or its trace."""
+    from tocsin.cli.calls_shown import show_call, show_trace
+    from tocsin.cli.client import Client
+
+    if trace and wait:
+        raise WrongUsage("--trace and --wait don't go together; wait first, then look at the trace")
+    path, wanted = _path(tenant), _checked(call_id)
+    with Client(server, key) as client:
+        if wait:
+            _show_finished(_finished(client, path, wanted), as_json, quiet=False)
+            return
+        found = client.call("GET", f"{path}/{wanted}{'/trace' if trace else ''}")
+    if as_json:
+        output.print_json(found)
+    elif trace:
+        show_trace(found)
+    else:
+        show_call(found)
+
+
+@app.command("list", epilog="Example: tocsin calls list --status Failed --tag billing")
+def list_calls(
+    status: Annotated[
+        list[str] | None, typer.Option("--status", help="Scheduled, Running, Succeeded or Failed; may be repeated.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Submitted then or later.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Submitted earlier.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="Where a former list ended.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All of them, however many; with --json a line for each.")
+    ] = False,
+    tenant: Tenant = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List a tenant's calls, those submitted last first."""
+    from tocsin.cli.calls_shown import show_list
+    from tocsin.cli.client import Client
+
+    query = {
+        "status": [word[:1].upper() + word[1:].lower() for word in status or []],
+        "tag": tag or [],
+        "from": checked_instant("--from", from_),
+        "to": checked_instant("--to", to),
+        "limit": PAGE_ROWS if every else limit,
+        "cursor": cursor,
+    }
+    path = _path(tenant)
+    with Client(server, key) as client:
+        pages = _pages(client, path, query)
+        if not every:
+            page = next(pages)
+            if as_json:
+                output.print_json(page)
+                return
+            show_list(page["serviceCalls"])
+            if page.get("nextCursor"):
+                output.note(f"There are more: --cursor {page['nextCursor']}, or --all")
+        elif as_json:
+            for call in (call for page in pages for call in page["serviceCalls"]):
+                output.print_json(call)
+        else:
+            show_list([call for page in pages for call in page["serviceCalls"]])
+
+
+@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+def tag_call(
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+) -> None:
+    """Add a tag to a call, in whatever state it is."""
+    _change("PUT", tenant, call_id, tag, server, key)
+    output.note(f"{call_id} has the tag {tag}.")
+
+
+@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+def untag_call(
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+) -> None:
+    """Remove a tag from a call."""
+    _change("DELETE", tenant, call_id, tag, server, key)
+    output.note(f"{call_id} doesn't have the tag {tag}.")
+
+
+@app.command("delete", epilog="Example: tocsin calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
+def delete(
+    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The calls' ids.")],
+    tenant: Tenant = None,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+) -> None:
+    """Delete calls that are still Scheduled: they are never made. What runs or has finished stays."""
+    from tocsin.cli.client import Client
+
+    path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
+    refused = []
+    with Client(server, key) as client:
+        for call_id in wanted:
+            try:
+                client.call("DELETE", f"{path}/{call_id}")
+                output.note(f"{call_id} is deleted.")
+            except Refused as refusal:
+                refused.append(f"{call_id}: {refusal}")
+    if refused:
+        raise Refused("\n".join(refused))
+
+
+@app.command("new-tenant", epilog="Example: tocsin calls new-tenant")
+def new_tenant() -> None:
+    """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). It needs no other
+    beginning: calls name their tenant."""
+    typer.echo(_new_id())
+
+
+def _change(method: str, tenant: str | None, call_id: str, tag: str, server: str, key: str | None) -> None:
+    from tocsin.cli.client import Client
+
+    path = f"{_path(tenant)}/{_checked(call_id)}/tags/{quote(tag, safe='')}"
+    with Client(server, key) as client:
+        client.call(method, path)
+
+
+def _path(tenant: str | None) -> str:
+    from tocsin.model.uuid7 import is_uuid7
+
+    if not tenant:
+        raise WrongUsage(
+            "whose calls? Give --tenant ID, or set TOCSIN_TENANT; `tocsin calls new-tenant` makes an id:\n"
+            "  export TOCSIN_TENANT=$(tocsin calls new-tenant)"
+        )
+    if not is_uuid7(tenant.lower()):
+        raise WrongUsage(f"--tenant: {tenant!r} is no UUID v7; `tocsin calls new-tenant` makes one")
+    return f"/api/tenants/{tenant.lower()}/service-calls"
+
+
+def _checked(call_id: str | None) -> str | None:
+    from tocsin.model.uuid7 import is_uuid7
+
+    if call_id is not None and not is_uuid7(call_id.lower()):
+        raise WrongUsage(f"ID: {call_id!r} is no UUID v7, as ids of service calls are; `tocsin calls list` shows them")
+    return call_id and call_id.lower()
+
+
+def _new_id() -> str:
+    from tocsin.model.uuid7 import Uuid7Source
+
+    return Uuid7Source(lambda: time.time_ns() // 1_000)()
+
+
+def _from_now(text: str) -> str:
+    """The API takes instants only, so that `--in` counts from this machine's clock."""
+    from tocsin.model.instants import format_instant
+
+    try:
+        return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
+    except OverflowError:
+        raise WrongUsage(f"--in: {text!r} ends beyond the year 9999") from None
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _pages(client: Client, path: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    cursor = query["cursor"]
+    while True:
+        page = client.call("GET", path, query=query | {"cursor": cursor})
+        yield page
+        cursor = page.get("nextCursor")
+        if not cursor:
+            return
+
+
+def _finished(client: Client, path: str, call_id: str | None) -> dict[str, Any]:
+    """The call once it has finished; says on stderr what it does until then."""
+    said = ""
+    try:
+        while True:
+            call: dict[str, Any] = client.call("GET", f"{path}/{call_id}")
+            if call["status"] in FINISHED:
+                return call
+            if call["status"] != said:
+                said = call["status"]
+                due = f", due {output.relative(call['dueAt'])}" if said == "Scheduled" else ""
+                output.note(f"{time.strftime('%H:%M:%S')}  {said}{due}")
+            time.sleep(_pause_s(call))
+    except KeyboardInterrupt:
+        raise Interrupted(f"not waiting any longer; the call goes on: tocsin calls get {call_id} --wait") from None
+
+
+def _pause_s(call: dict[str, Any]) -> float:
+    from tocsin.model.instants import parse_instant
+
+    if call["status"] != "Scheduled":
+        return LOOK_INTERVAL_S
+    return min(LOOK_INTERVAL_MAX_S, max(LOOK_INTERVAL_S, parse_instant(call["dueAt"]) / 1e6 - time.time()))
+
+
+def _show_finished(call: dict[str, Any], as_json: bool, *, quiet: bool) -> None:
+    from tocsin.cli.calls_shown import outcome_text, show_call
+
+    if as_json and not quiet:
+        output.print_json(call)
+    elif not quiet:
+        show_call(call)
+    if call["status"] == "Failed":
+        raise Refused(f"the call failed: {outcome_text(call.get('outcome'))}")

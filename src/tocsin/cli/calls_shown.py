@@ -1,0 +1,189 @@
+"""How service calls are shown to people: one call with its executions, a list, a trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tocsin.cli import output
+from tocsin.model.instants import format_instant, parse_instant
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Of a body that is longer, a table shows the beginning; --json has all that was kept.
+BODY_CHARS_MAX = 200
+_INSTANT = re.compile(r"\A\d{4}-\d\d-\d\dT([0-9:.]+Z)\Z")
+
+
+def show_call(call: Mapping[str, Any]) -> None:
+    """All that is known of one call, as far as the answer has it."""
+    request = call.get("requestSpec") or {}
+    fields = {
+        "serviceCallId": call["serviceCallId"],
+        "name": call.get("name"),
+        "status": call["status"],
+        "outcome": outcome_text(call.get("outcome")) or None,
+        "answer": _answer(call.get("outcome")),
+        "request": f"{request['method']} {request['url']}" if request else None,
+        "headers": output.compact(request.get("headers")),
+        "body": _shortened(output.compact(request.get("body"))),
+        "tags": ", ".join(call.get("tags") or ()) or None,
+        "submittedAt": call.get("submittedAt"),
+        "dueAt": _with(call.get("dueAt"), output.relative(call.get("dueAt"))),
+        "startedAt": _with(call.get("startedAt"), lag_text(call)),
+        "finishedAt": _with(call.get("finishedAt"), took_text(call)),
+        "correlationId": call.get("correlationId"),
+    }
+    output.print_fields(fields)
+    if call.get("executions"):
+        output.console().print(execution_table(call["executions"]))
+
+
+def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each call. On a terminal that is too narrow texts are cut, ids never; files and pipes get all of it."""
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    console = output.console()
+    table = Table(
+        *(Column(name, no_wrap=True) for name in ("id", "status", "due")), "name", "outcome", "tags", "request",
+        box=box.SIMPLE_HEAD, pad_edge=False,
+    )  # fmt: skip
+    for call in calls:
+        texts = (
+            call["name"],
+            outcome_text(call.get("outcome"), short=True),
+            ", ".join(call.get("tags") or ()),
+            f"{call['requestSpec']['method']} {call['requestSpec']['url']}",
+        )
+        table.add_row(
+            call["serviceCallId"],
+            Text(call["status"], style=output.STATUS_STYLES.get(call["status"], "")),
+            output.relative(call["dueAt"]),
+            # The columns may shrink, their texts then end in an ellipsis instead of a second line.
+            *(Text(text, no_wrap=console.is_terminal, overflow="ellipsis") for text in texts),
+        )
+    console.print(table)
+
+
+def show_trace(trace: Mapping[str, Any]) -> None:
+    """A line for each row and message, in order of time; what a message caused is indented under it."""
+    output.console().print(trace_table(trace))
+
+
+def outcome_text(outcome: Mapping[str, Any] | None, *, short: bool = False) -> str:
+    """`200 in 12.3 ms`, or the error's kind and message; empty without an outcome."""
+    response, error = (outcome or {}).get("responseMeta"), (outcome or {}).get("errorMeta")
+    if error:
+        return str(error["kind"]) if short else f"{error['kind']}: {error['message']}"
+    if response:
+        return f"{response['status']}" if short else f"{response['status']} in {response['latencyMs']:,.1f} ms"
+    return ""
+
+
+def lag_text(call: Mapping[str, Any]) -> str:
+    """How long after it was due (or submitted, if that was later) the execution began."""
+    if not call.get("startedAt"):
+        return ""
+    due = max(parse_instant(call["dueAt"]), parse_instant(call["submittedAt"]))
+    return f"{(parse_instant(call['startedAt']) - due) / 1e3:+,.1f} ms"
+
+
+def took_text(call: Mapping[str, Any]) -> str:
+    """From the start to the end."""
+    if not (call.get("startedAt") and call.get("finishedAt")):
+        return ""
+    return f"{(parse_instant(call['finishedAt']) - parse_instant(call['startedAt'])) / 1e3:,.1f} ms"
+
+
+def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
+    """The log: one row for each execution."""
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    table = Table(
+        Column("execution", no_wrap=True), "started", "took", "answer", "error", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for execution in executions:
+        response = execution.get("response") or {}
+        cells = (
+            execution["executionId"],
+            # The date is in the call's own fields.
+            execution["startedAt"].partition("T")[2],
+            took_text(execution),
+            response.get("status", ""),
+            execution.get("errorMessage") or "",
+        )
+        table.add_row(*(Text(str(cell)) for cell in cells))
+    return table
+
+
+def trace_table(trace: Mapping[str, Any]) -> Table:
+    """The first line's time in full, each further one's as its distance from it."""
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    entries = trace["entries"]
+    depths = _depths(entries)
+    detail = Column("detail", no_wrap=True, overflow="ellipsis", ratio=1)
+    table = Table(
+        Column("time", justify="right", no_wrap=True), Column("what", no_wrap=True), "from", detail,
+        box=box.SIMPLE_HEAD, pad_edge=False, expand=True,
+    )  # fmt: skip
+    began = parse_instant(entries[0]["at"]) if entries else 0
+    for number, entry in enumerate(entries):
+        distance_us = parse_instant(entry["at"]) - began
+        time = f"+{distance_us / 1e3:,.1f} ms" if number else format_instant(began)[11:]
+        message = entry["kind"] == "message"
+        what = Text("  " * depths[number] + entry["name"], style="bold" if message else "")
+        table.add_row(Text(time), what, Text(entry["kind"], style="dim"), Text(_detail(entry["detail"]), style="dim"))
+    return table
+
+
+def _depths(entries: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How many of the trace's own messages led to each entry. The order within one millisecond proves nothing, so that
+    causes are looked up, not remembered from above."""
+    causes = {entry["id"]: entry.get("causationId") for entry in entries if entry["kind"] == "message"}
+
+    def depth(cause: str | None) -> int:
+        steps: list[str] = []
+        while cause is not None and cause in causes and cause not in steps:
+            steps.append(cause)
+            cause = causes[cause]
+        return len(steps)
+
+    return [depth(entry.get("causationId")) for entry in entries]
+
+
+def _detail(detail: Mapping[str, Any]) -> str:
+    parts = []
+    for name, value in detail.items():
+        if name.endswith("AtUs") and isinstance(value, int):
+            parts.append(f"{name[:-2]}={format_instant(value)[11:]}")
+        elif name != "serviceCallId" and value is not None and value != "":
+            # All of it is about one call, whose id everybody has just typed.
+            text = value if isinstance(value, str) else output.compact(value)
+            # Days are told by the line's own time.
+            text = _INSTANT.sub(r"\1", text or "")
+            parts.append(f"{name}={_shortened(text)}")
+    return "  ".join(parts)
+
+
+def _answer(outcome: Mapping[str, Any] | None) -> str | None:
+    snippet = ((outcome or {}).get("responseMeta") or {}).get("bodySnippet")
+    return _shortened(snippet) or None
+
+
+def _shortened(text: str | None) -> str | None:
+    if text is None or len(text) <= BODY_CHARS_MAX:
+        return text
+    return text[: BODY_CHARS_MAX - 1] + "…"
+
+
+def _with(instant: str | None, remark: str) -> str | None:
+    return f"{instant} ({remark})" if instant and remark else instant

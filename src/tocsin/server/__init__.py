@@ -1,0 +1,8 @@
+"""The composition root: the one place that names concrete adapters and ties them together."""
+
+from __future__ import annotations
+
+from tocsin.server.node import Server, serve
+from tocsin.server.stores import open_store
+
+__all__ = ["Server", "open_store", "serve"]

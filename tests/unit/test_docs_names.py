@@ -1,0 +1,27 @@
+"""Pages written by hand name only settings and metrics that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tocsin.config import Settings, setting_name
+from tocsin.config.settings import SECTIONS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
+METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+class TestPage:
+    def test_names_metrics_that_exist(self, page):
+        named = set(re.findall(r"`(tocsin_\w+)", page.read_text(encoding="utf-8")))
+        assert {name for name in named if not re.search(rf"\b{name}\b", METRICS)} == set()
+
+    def test_names_settings_that_exist(self, page):
+        named = set(re.findall(rf"`((?:{'|'.join(SECTIONS)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
+        files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log")}
+        assert named - files - {setting_name(field) for field in Settings.model_fields} == set()

@@ -1,0 +1,104 @@
+"""Group writing: what gathers, what is tried again, what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tocsin.agent.execution.batches import Batches
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
+
+
+class Table:
+    """Writes what it is given, unless told otherwise; `written` grows by batches."""
+
+    def __init__(self) -> None:
+        self.written: list[list[int]] = []
+        self.failures: list[Exception] = []
+        self.bad: set[int] = set()
+        self.refused: list[tuple[int, str]] = []
+        self.told: list[str] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.changed = asyncio.Condition()
+
+    def batches(self) -> Batches[int]:
+        return Batches(
+            self.write,
+            refused=lambda item, error: self.refused.append((item, str(error))),
+            failed=lambda error: self.told.append(type(error).__name__),
+            pause_initial_us=1_000,
+            pause_max_us=2_000,
+        )
+
+    async def write(self, items: list[int]) -> None:
+        await self.open.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        if self.bad.intersection(items):
+            raise DefiniteFailure("bad item")
+        self.written.append(items)
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def until(self, items: set[int]) -> None:
+        async with self.changed:
+            await self.changed.wait_for(lambda: items <= {item for batch in self.written for item in batch})
+
+
+async def test_what_comes_during_a_write_is_the_next_batch() -> None:
+    table = Table()
+    batches = table.batches()
+    table.open.clear()
+    batches.add(1)
+    batches.add(2)
+    await asyncio.sleep(0)
+    for item in (3, 4, 5):
+        batches.add(item)
+    table.open.set()
+    await table.until({5})
+    assert table.written == [[1, 2], [3, 4, 5]]
+    batches.add(6)
+    await table.until({6})
+
+
+async def test_a_database_that_is_away_only_delays() -> None:
+    table = Table()
+    table.failures = [StoreUnavailable("away"), OutcomeUnknown("?"), StoreUnavailable("away")] * 2
+    batches = table.batches()
+    batches.add(1)
+    await table.until({1})
+    assert table.told == ["StoreUnavailable", "OutcomeUnknown", "StoreUnavailable"] * 2
+    assert table.refused == []
+
+
+async def test_one_bad_item_is_refused_alone() -> None:
+    table = Table()
+    table.bad = {37}
+    batches = table.batches()
+    for item in range(100):
+        batches.add(item)
+    await table.until(set(range(100)) - {37})
+    assert table.refused == [(37, "bad item")]
+
+
+async def test_a_programming_error_is_refused_too() -> None:
+    table = Table()
+    table.failures = [KeyError("x"), KeyError("x")]
+    batches = table.batches()
+    batches.add(1)
+    batches.add(2)
+    await table.until({1, 2})
+    assert table.told == ["KeyError", "KeyError"]
+
+
+async def test_close_gives_up_and_nothing_is_written_later() -> None:
+    table = Table()
+    table.failures = [StoreUnavailable("away")] * 1_000
+    batches = table.batches()
+    batches.add(1)
+    await asyncio.sleep(0)
+    await batches.close()
+    batches.add(2)
+    assert batches.take_back() == [2]
+    await batches.close()
+    assert table.written == []

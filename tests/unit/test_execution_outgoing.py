@@ -1,0 +1,82 @@
+"""Bodies, content types, and turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from tocsin.agent.execution.outgoing import encode_body
+from tocsin.agent.execution.slots import Slots
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("body", "data", "content_type"),
+    [
+        (b'{"a" : [1, 2.0]}', b'{"a" : [1, 2.0]}', "application/json"),
+        (b"null", b"null", "application/json"),
+        (b"[]", b"[]", "application/json"),
+        (b'"hello"', b"hello", TEXT),
+        (b'""', b"", TEXT),
+        (b'"{\\"a\\": 1}"', b'{"a": 1}', "application/json"),
+        (b'"{\\"a\\": 1"', b'{"a": 1', TEXT),
+        (b'"17"', b"17", "application/json"),
+        (b'"\\u00e4\\u0000\\ud83d\\ude00"', "ä\0\U0001f600".encode(), TEXT),
+        (b'"' + b"[" * 50_000 + b'"', b"[" * 50_000, TEXT),
+    ],
+)
+def test_bodies(body: bytes, data: bytes, content_type: str) -> None:
+    assert encode_body(msgspec.Raw(body)) == (data, content_type)
+
+
+@dataclass(eq=False)
+class Item:
+    destination: str
+
+
+def test_turns_are_fair_within_both_limits() -> None:
+    slots: Slots[Item] = Slots(in_flight_max=4, per_destination_max=3)
+    items = [Item(name) for name in "aaaaaaab"]
+    for item in items:
+        slots.hold(item)
+    first = slots.admit()
+    assert [item.destination for item in first] == ["a", "b", "a", "a"]
+    assert (slots.in_flight, slots.held) == (4, 4)
+    slots.answered(first[1])
+    assert slots.admit() == []  # Its result isn't durable yet.
+    slots.released()
+    assert slots.admit() == []  # Only `a` waits, and has its three.
+    slots.answered(first[0])
+    assert [item.destination for item in slots.admit()] == ["a"]
+    slots.released()
+    assert slots.admit() == []
+    assert (slots.in_flight, slots.held) == (3, 3)
+
+
+def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
+    slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
+    for name in ("a", "a", "a", "b"):
+        slots.hold(Item(name))
+    order = []
+    for _ in range(4):
+        (item,) = slots.admit()
+        order.append(item.destination)
+        slots.answered(item)
+        slots.released()
+    assert order == ["a", "b", "a", "a"]
+
+
+def test_what_is_held_can_be_taken_back() -> None:
+    slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
+    items = [Item(name) for name in "abc"]
+    for item in items:
+        slots.hold(item)
+    (going,) = slots.admit()
+    assert slots.forget_held() == items[1:]
+    assert (slots.in_flight, slots.held) == (1, 0)
+    slots.answered(going)
+    slots.released()
+    assert slots.admit() == []

@@ -1,0 +1,57 @@
+"""The page of messages names every type and field, with its type, and none that there isn't."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tocsin.agent.messages import COMMANDS, EVENTS, REPLIES, ErrorMeta, RequestSpec, ResponseMeta
+from tocsin.model.envelope import Envelope
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+STRUCTS = [Envelope, RequestSpec, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
+
+
+def test_every_type_has_its_section_and_no_other():
+    assert sorted(SECTIONS) == sorted(struct.__name__ for struct in STRUCTS)
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_fields_are_those_of_the_code(struct):
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", SECTIONS[struct.__name__], re.MULTILINE)
+    described = [(name, kind) for name, kind, _ in rows]
+    assert described == [(field.encode_name, kind_of(field)) for field in msgspec.inspect.type_info(struct).fields]
+
+
+def kind_of(field: msgspec.inspect.Field) -> str:
+    return plain(field.type) + ("" if field.required else ", optional")
+
+
+def plain(kind: msgspec.inspect.Type) -> str:
+    match kind:
+        case msgspec.inspect.UnionType(types=types):
+            return " or ".join(plain(one) for one in types if not is_unset(one))
+        case msgspec.inspect.VarTupleType(item_type=item):
+            return f"array of {plain(item)}"
+        case msgspec.inspect.DictType(value_type=value):
+            return f"object of {plain(value)}"
+        case msgspec.inspect.StructType(cls=cls):
+            return cls.__name__
+        case msgspec.inspect.RawType():
+            return "any JSON"
+    names = {
+        "StrType": "string",
+        "IntType": "integer",
+        "FloatType": "number",
+        "BoolType": "boolean",
+        "NoneType": "null",
+    }
+    return names[type(kind).__name__]
+
+
+def is_unset(kind: msgspec.inspect.Type) -> bool:
+    return isinstance(kind, msgspec.inspect.CustomType) and kind.cls is msgspec.UnsetType
