@@ -50,7 +50,7 @@ async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
         await third.open()
         await third.close()
         with pytest.raises(StoreUnavailable, match="not open"):
-            await third.timers.next_due_at()
+            await third.timers.next_due_at(0)
         with pytest.raises(StoreUnavailable, match="not open"):
             await third.outbox.mark_published([1], NOW)
 
@@ -135,7 +135,7 @@ async def test_a_server_that_ends_and_comes_back_is_used_again(
     end(postgresql)
     for failing in (
         lambda: load(database, one.key),
-        database.timers.next_due_at,
+        lambda: database.timers.next_due_at(0),
         lambda: database.outbox.mark_published([1], NOW),
         lambda: database.executions.unfinished(1),
     ):

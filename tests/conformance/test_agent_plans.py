@@ -54,7 +54,7 @@ CASES = {
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
     "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, KEYS, {"moment": NOW}),
-    "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"earliest": 0}),
+    "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
     "due_tenants": Case(
         timer_schedules.DUE_TENANTS, "idx_timer_schedules_waiting", [], {"now": NOW, "among": 100, "most": 10}
     ),

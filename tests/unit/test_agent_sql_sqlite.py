@@ -167,9 +167,12 @@ async def test_what_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     await opened.close()
 
 
-async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="none does not exist"):
-        await AgentDatabase(f"sqlite:///{tmp_path / 'none' / 'agent.db'}").open()
+async def test_a_missing_folder_is_made_or_named(tmp_path: Path) -> None:
+    opened = AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
+    await opened.open()
+    await opened.close()
+    with pytest.raises(StoreUnavailable, match=r"agent.db can't be made"):
+        await AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
 
 
 async def test_the_lock_names_its_holder(database: SqliteDatabase, tmp_path: Path) -> None:
