@@ -56,13 +56,16 @@ CASES = {
     "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, KEYS, {"moment": NOW}),
     "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
     "due_tenants": Case(
-        timer_schedules.DUE_TENANTS, "idx_timer_schedules_waiting", [], {"now": NOW, "among": 100, "most": 10}
+        timer_schedules.DUE_TENANTS,
+        "idx_timer_schedules_waiting",
+        [],
+        {"from": NOW, "now": NOW + 9, "among": 100, "most": 10},
     ),
     "find_due": Case(
         timer_schedules.FIND_DUE,
         "idx_timer_schedules_due_at",
         [(TENANT,), (OTHER_TENANT,)],
-        {"now": NOW, "most": 10},
+        {"from": NOW, "now": NOW + 9, "most": 10},
         "idx_timer_schedules_waiting",
     ),
     "find_by_correlation": Case(

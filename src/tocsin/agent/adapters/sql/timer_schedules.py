@@ -99,7 +99,11 @@ FIND_BY_CORRELATION = Query(
 def _due_tenants(given: Given) -> Select[Any]:
     earliest = (
         select(_schedules.tenant_id, _schedules.due_at)
-        .where(_waits, _schedules.due_at <= bindparam("now", type_=Instant()))
+        .where(
+            _waits,
+            _schedules.due_at >= bindparam("from", type_=Instant()),
+            _schedules.due_at <= bindparam("now", type_=Instant()),
+        )
         .order_by(_schedules.due_at)
         .limit(bindparam("among", type_=Integer()))
         .subquery("earliest")
@@ -112,7 +116,7 @@ def _due_tenants(given: Given) -> Select[Any]:
     )
 
 
-DUE_TENANTS = Query({}, _due_tenants, {"now": Instant(), "among": Integer(), "most": Integer()})
+DUE_TENANTS = Query({}, _due_tenants, {"from": Instant(), "now": Instant(), "among": Integer(), "most": Integer()})
 
 
 def _find_due(given: Given) -> Select[Any]:
@@ -124,6 +128,7 @@ def _find_due(given: Given) -> Select[Any]:
         .where(
             due.c.tenant_id == given["tenant_id"],
             text("due.state = 'Scheduled'"),
+            due.c.due_at >= bindparam("from", type_=Instant()),
             due.c.due_at <= bindparam("now", type_=Instant()),
         )
         .order_by(due.c.due_at)
@@ -148,7 +153,7 @@ def _find_due(given: Given) -> Select[Any]:
     )
 
 
-FIND_DUE = Query({"tenant_id": Text()}, _find_due, {"now": Instant(), "most": Integer()})
+FIND_DUE = Query({"tenant_id": Text()}, _find_due, {"from": Instant(), "now": Instant(), "most": Integer()})
 
 
 def _entry(row: Row) -> TimerEntry:
@@ -171,15 +176,15 @@ class SqlTimerStore:
         if keys:
             await self._database.write(lambda connection: DELETE.count(connection, sorted(keys)))
 
-    async def due_tenants(self, now_us: int, limit: int) -> list[str]:
-        rows = await self._database.read(
-            lambda connection: DUE_TENANTS.fetch(connection, now=now_us, among=limit * ROWS_PER_TENANT, most=limit)
-        )
+    async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
+        given = {"from": from_us, "now": now_us, "among": limit * ROWS_PER_TENANT, "most": limit}
+        rows = await self._database.read(lambda connection: DUE_TENANTS.fetch(connection, **given))
         return [tenant_id for (tenant_id,) in rows]
 
-    async def find_due(self, tenant_ids: Collection[str], now_us: int, limit: int) -> list[TimerEntry]:
+    async def find_due(self, tenant_ids: Collection[str], from_us: int, now_us: int, limit: int) -> list[TimerEntry]:
         tenants = [(tenant_id,) for tenant_id in sorted(set(tenant_ids))]
-        rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, now=now_us, most=limit))
+        given = {"from": from_us, "now": now_us, "most": limit}
+        rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
         return [_entry(row) for row in rows]
 
     async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
