@@ -102,7 +102,7 @@ async def _check_migrated(database: AgentDatabase) -> None:
     (execution,) = await database.queries.executions(Key(TENANT, DONE))
     assert (execution.execution_id, execution.started_at, execution.response_status) == (EXECUTION, AT_US, 504)
     assert (await database.queries.find(Key(TENANT, WAITING)))[-1] == ("star",)  # type: ignore[index]
-    (due,) = await database.timers.find_due([TENANT], AT_US, 10)
+    (due,) = await database.timers.find_due([TENANT], 0, AT_US, 10)
     assert due == (TENANT, WAITING, CORRELATION, AT_US, AT_US, None)
     (message,) = await database.outbox.unpublished(0, 10)
     assert (message.number, message.envelope.correlation_id) == (7, CORRELATION)
