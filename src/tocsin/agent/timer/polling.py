@@ -89,7 +89,10 @@ class PollingTimers:
             await on_due(entries)
             await self._store.mark_fired([entry.key for entry in entries], self._clock.now_us())
         more = len(entries) >= limits.polling_batch_max or len(tenants) >= limits.polling_batch_max
-        if not more:
+        if entries:
+            # Where some fell due, others soon will: another look costs no more than asking when.
+            self._next_at = self._clock.now_us()
+        elif not more:
             await self._look_ahead()
         self._poll_us = self._clock.boottime_us() - self._polled_at
         self._observe(DuePolled(len(entries), self._poll_us))
