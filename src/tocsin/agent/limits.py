@@ -53,7 +53,7 @@ class AgentLimits:
     outbox_backoff_max_us: int = 30_000_000
     #: How long rows that were taken gather before they are marked; how often the table is searched for rows of which
     #: nobody was told (a commit whose outcome stayed unknown); how long a stop waits for what is under way.
-    outbox_mark_interval_us: int = 10_000
+    outbox_mark_interval_us: int = 50_000
     outbox_sweep_interval_us: int = 10_000_000
     outbox_close_timeout_us: int = 1_000_000
     #: How long published outbox rows are kept: traces are made from them.

@@ -120,7 +120,9 @@ class PollingTimers:
         self._found_to = found_to if self._arrived_at is None else min(found_to, self._arrived_at)
         if entries:
             self._begin(entries)
-        if not more:
+            # Where some fell due, others soon will: another look costs no more than asking when.
+            self._next_at = now_us
+        elif not more:
             await self._look_ahead(now_us)
         self._poll_us = self._clock.boottime_us() - self._polled_at
         self._observe(DuePolled(len(entries), self._poll_us))
