@@ -9,7 +9,7 @@ import asyncio
 import base64
 import binascii
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -182,17 +182,16 @@ class TimerService:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return _view_of_stored(row, shard_id)
 
-    async def get_many(self, namespace: str, timer_ids: Sequence[str]) -> dict[str, TimerView]:
-        """The same for many, by id; those that do not exist are absent. NamespaceNotFound."""
-        places: dict[int, dict[bytes, str]] = {}
+    async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
+        """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
+        shards: dict[int, dict[bytes, str]] = {}
         for timer_id in timer_ids:
             shard_id, uuid = self._place(namespace, timer_id)
-            places.setdefault(shard_id, {})[uuid] = timer_id
-        views: dict[str, TimerView] = {}
-        for shard_id, ids in places.items():
-            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
-            for uuid, stored in found.items():
-                row = stored.live or stored.finished
+            shards.setdefault(shard_id, {})[uuid] = timer_id
+        views = {}
+        for shard_id, ids in shards.items():
+            for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
+                row = found.live or found.finished
                 if row:
                     views[ids[uuid]] = _view_of_stored(row, shard_id)
         return views

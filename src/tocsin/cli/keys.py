@@ -12,7 +12,7 @@ from tocsin.cli.failure import Refused, WrongUsage
 from tocsin.cli.options import AsJson, ConfigFile, DataDir, Store
 
 if TYPE_CHECKING:
-    from tocsin.stores.sqlite import SqliteStore
+    from tocsin.ports.store import Store as OpenStore
 
 T = TypeVar("T")
 
@@ -131,19 +131,17 @@ def _with_store(
     config: ConfigFile,
     data_dir: DataDir,
     store: Store,
-    work: Callable[[SqliteStore], Awaitable[T]],
+    work: Callable[[OpenStore], Awaitable[T]],
     create: bool = True,
 ) -> T:
     """What `work` returns. A store that isn't there is only made with `create`: a slip in a path should be noticed."""
     import asyncio
 
     from tocsin.config import load_settings
-    from tocsin.stores.sqlite import SqliteStore
+    from tocsin.server.stores import open_store
 
     settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
-    if not create and not settings.sqlite_path().exists():
-        raise Refused(f"there is no store at {settings.sqlite_path()}; name its folder with --data-dir")
-    opened = SqliteStore(settings.sqlite_path(), node=False, **settings.sqlite_options())
+    opened = open_store(settings, node=False, memory=False, create=create)
 
     async def run() -> T:
         await opened.open(settings.shards)

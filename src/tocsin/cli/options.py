@@ -40,7 +40,9 @@ ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for everything that is kept.")]
-Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="sqlite:///path or memory://.")]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="URL", help="sqlite:///path, postgresql://… or memory://.")
+]
 
 AgentDatabase = Annotated[
     str | None,

@@ -1,8 +1,8 @@
 """Settings from flags, environment, a TOML file and defaults, the first that has one winning.
 
 The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
-that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`
-and `sqlite` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
+that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`,
+`sqlite` and `postgresql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
@@ -55,7 +57,9 @@ from tocsin.ui.limits import UiLimits
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, UiLimits)
+_UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
+
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings, UiLimits)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -64,12 +68,14 @@ LIMITS: dict[type, str] = {
     InputLimits: "",
     ApiLimits: "api",
     AgentLimits: "agent",
+    BusLimits: "bus",
+    SqlSettings: "agent_sql",
     UiLimits: "ui",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "agent", "ui")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql", "ui")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -83,9 +89,16 @@ _ZERO_ALLOWED = frozenset(
 )
 
 
+#: Of the agent's database, what is set for the timers' SQLite store and holds for both.
+_SHARED_WITH_SQLITE = {"synchronous": "sqlite_synchronous", "busy_timeout_ms": "sqlite_busy_timeout"}
+
+
 def limit_setting(kind: type, field: dataclasses.Field[Any]) -> str:
-    """The field of Settings that fills a limit. A callback limit that input has too is one setting for both."""
-    name = field.name.removesuffix("_us").removesuffix("_s")
+    """The field of Settings that fills a limit. A callback limit that input has too is one setting for both, as is what
+    both databases of SQLite have."""
+    if kind is SqlSettings and field.name in _SHARED_WITH_SQLITE:
+        return _SHARED_WITH_SQLITE[field.name]
+    name = field.name.removesuffix("_us").removesuffix("_ms").removesuffix("_s")
     shared = {limit.name for limit in dataclasses.fields(InputLimits)}
     section = "" if kind is CallbackLimits and field.name in shared else LIMITS[kind]
     return f"{section}_{name}" if section else name
@@ -96,6 +109,8 @@ def _limit_fields() -> dict[str, Any]:
     for kind in LIMITS:
         for field in dataclasses.fields(kind):
             name = limit_setting(kind, field)
+            if name in _SHARED_WITH_SQLITE.values():
+                continue
             least = 0 if name in _ZERO_ALLOWED else 1
             default: Any = field.default
             if _unit_us(field):
@@ -113,15 +128,18 @@ def _limit_fields() -> dict[str, Any]:
 
 def _unit_us(field: dataclasses.Field[Any]) -> int:
     """Microseconds in the limit's unit; 0 for what is no duration."""
-    return 1 if field.name.endswith("_us") else US_PER_SECOND if field.name.endswith("_s") else 0
+    return next((unit_us for suffix, unit_us in _UNITS_US if field.name.endswith(suffix)), 0)
 
 
 def setting_name(field: str) -> str:
     """How a field is written in the file and in messages: `egress.allow` for `egress_allow`."""
-    section, _, rest = field.partition("_")
     # `callbacks_in_flight_max` is the engine's own, not one of the table.
     own = {limit.name for limit in dataclasses.fields(EngineLimits)}
-    return f"{section}.{rest}" if section in SECTIONS and field not in own else field
+    # The longest name first: `agent_sql` begins as `agent` does.
+    for section in sorted(SECTIONS, key=len, reverse=True):
+        if field.startswith(f"{section}_") and field not in own:
+            return f"{section}.{field.removeprefix(f'{section}_')}"
+    return field
 
 
 def env_name(field: str) -> str:
@@ -156,8 +174,8 @@ class Settings(_Limits):
     data_dir: Path = Field(Path("data"), description="Folder for everything that is kept.")
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
-        description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, or `memory://`, which "
-        "forgets. Unset: `tocsin.db` in `data_dir`.",
+        description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
+        "`postgresql://user:password@host:port/database`, or `memory://`, which forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
@@ -168,7 +186,9 @@ class Settings(_Limits):
         "svc", description="First word of the agent's subjects on the broker; each agent on one broker needs its own."
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
-        None, description="Partitions of all timers, fixed at the first start. Unset: what the store has, or 4."
+        None,
+        description="Partitions of all timers, fixed at the first start. Unset: what the store has; "
+        "for a new one 4, in PostgreSQL 16.",
     )
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
@@ -235,6 +255,24 @@ class Settings(_Limits):
     sqlite_busy_timeout: Duration = Field(
         5 * US_PER_SECOND, description="How long a transaction waits for another process's."
     )
+    postgresql_schema: str = Field("tocsin", description="The schema that everything is in; made when it is missing.")
+    postgresql_loaders: Count = Field(
+        3, description="Connections for what the engine waits for: loads, claims, heartbeats."
+    )
+    postgresql_readers: Count = Field(2, description="Connections for lists and API keys.")
+    postgresql_connect_timeout: Duration = Field(
+        5 * US_PER_SECOND, description="How long making a connection may take."
+    )
+    postgresql_statement_timeout: Duration = Field(
+        20 * US_PER_SECOND, description="How long the server may take for a statement, a commit included."
+    )
+    postgresql_lock_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long a statement waits for another transaction."
+    )
+    postgresql_acquire_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long one waits for a connection that is free."
+    )
+    postgresql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
 
     def engine_limits(self) -> EngineLimits:
         """The engine's share of the settings."""
@@ -256,7 +294,11 @@ class Settings(_Limits):
         values = {}
         for field in dataclasses.fields(kind):
             value = getattr(self, limit_setting(kind, field))
-            values[field.name] = value / US_PER_SECOND if field.name.endswith("_s") else value
+            if field.name.endswith("_ms"):
+                value = max(1, value // 1_000)
+            elif field.name.endswith("_s"):
+                value = value / US_PER_SECOND
+            values[field.name] = value
         return kind(**values)
 
     def ui_limits(self) -> UiLimits:
@@ -266,6 +308,14 @@ class Settings(_Limits):
     def agent_limits(self) -> AgentLimits:
         """The service agent's share."""
         return self._filled(AgentLimits)
+
+    def bus_limits(self) -> BusLimits:
+        """The bus's share."""
+        return self._filled(BusLimits)
+
+    def sql_settings(self) -> SqlSettings:
+        """How the agent's database is used."""
+        return self._filled(SqlSettings)
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""
@@ -303,6 +353,21 @@ class Settings(_Limits):
             "wal_checkpoint_pages": self.sqlite_wal_checkpoint_pages,
             "wal_bytes_max": self.sqlite_wal_bytes_max,
             "busy_timeout_ms": max(1, self.sqlite_busy_timeout // 1_000),
+        }
+
+    def postgresql_options(self) -> dict[str, Any]:
+        """Keyword arguments of PostgresStore. Each of the engine's lanes has a writing connection."""
+        return {
+            "schema": self.postgresql_schema,
+            "writers": self.engine_limits().lanes,
+            "loaders": self.postgresql_loaders,
+            "readers": self.postgresql_readers,
+            "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
+            "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
+            "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
+            "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
+            "read_octets_max": self.postgresql_read_bytes_max,
+            "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 
     def retention_us(self) -> int:
@@ -360,5 +425,6 @@ def is_duration(field: str) -> bool:
 
 _DURATIONS = frozenset(
     {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
     | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

@@ -17,7 +17,8 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 
-SCHEMES = ("sqlite:///path", "memory://")
+SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "memory://")
+_SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " and " + SCHEMES[-1]
 
 _BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
 _BYTES_UNIT = {"b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -122,13 +123,15 @@ def one_of(choices: tuple[str, ...], value: object) -> str:
 
 
 def store_address(value: object) -> object:
-    """The URL of a store that there is an adapter for."""
+    """The URL of a store that there is an adapter for. PostgreSQL's other scheme, `postgres`, becomes the usual one."""
     if not isinstance(value, str):
-        raise ValueError("is not a URL; there are " + " and ".join(SCHEMES))
+        raise ValueError(f"is not a URL; there are {_SCHEMES_TEXT}")
+    if value.startswith("postgres://"):
+        value = "postgresql" + value.removeprefix("postgres")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "memory") or "://" not in value:
+    if scheme not in ("sqlite", "postgresql", "memory") or "://" not in value:
         named = f"{scheme}://" if "://" in value else "a URL without scheme://"
-        raise ValueError(f"names {named}, for which there is no adapter; there are " + " and ".join(SCHEMES))
+        raise ValueError(f"names {named}, for which there is no adapter; there are {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/tocsin.db or sqlite:////absolute/tocsin.db")
     return value
@@ -177,5 +180,6 @@ AgentTimer = Literal["polling", "engine"]
 
 
 def redacted(text: str) -> str:
-    """The text with the password of a URL in it replaced by three dots."""
-    return re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
+    """The text with the password of a URL in it replaced by three dots, before the host or among the parameters."""
+    text = re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
+    return re.sub(r"([?&]password=)[^&\s]*", r"\1…", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.server.node import Server, open_store, serve
+from tocsin.server.node import Server, serve
+from tocsin.server.stores import open_store
 
 __all__ = ["Server", "open_store", "serve"]

@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import cast
-from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
@@ -34,8 +33,9 @@ from tocsin.model.errors import ConfigError, StoreError, TocsinError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
+from tocsin.server.agent import ServiceAgent
+from tocsin.server.stores import open_store
 from tocsin.service import TimerService
-from tocsin.stores.memory import MemoryStore
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.telemetry.logs import EventLog, configure_logging
@@ -66,17 +66,6 @@ def loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def open_store(settings: Settings) -> Store:
-    """The store that the settings' URL names; ConfigError for a scheme that there is no adapter for."""
-    url = settings.store_url()
-    scheme = urlsplit(url).scheme
-    if scheme == "memory":
-        return MemoryStore(SystemClock(), exclusive=True)
-    if scheme == "sqlite":
-        return SqliteStore(settings.sqlite_path(), **settings.sqlite_options())
-    raise ConfigError(f"store: no adapter for {scheme}://; there are sqlite:///path and memory://")
 
 
 class KeyRing:
@@ -128,6 +117,7 @@ class Server:
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
         self._pages: Ui | None = None
+        self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
         self.url = ""
@@ -160,12 +150,17 @@ class Server:
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
-        metrics = Metrics(self._gauges)
+        rules = InputRules(settings.input_limits(), egress.check_url)
+        if settings.agent_enabled:
+            self._agent = ServiceAgent(settings, self._caller, clock, rules)
+            await self._agent.open()
+        agent = self._agent
+        metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
-            caller=self._caller,
+            caller=self._caller if agent is None or agent.caller is None else agent.caller,
             clock=clock,
             limits=settings.engine_limits(),
             observe=observe,
@@ -186,7 +181,8 @@ class Server:
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
-        rules = InputRules(settings.input_limits(), egress.check_url)
+        if agent is not None:
+            await agent.start(self.service)
         self._pages = ui.compose(
             self.service,
             rules=rules,
@@ -201,6 +197,7 @@ class Server:
         app = Api(
             self.service,
             rules=rules,
+            agent=None if agent is None else agent.calls,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
@@ -249,6 +246,9 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        if self._agent is not None:
+            await self._agent.stop()
+            self._agent = None
         if self._supervisor is not None:
             await self._supervisor.close()
             self._supervisor = None

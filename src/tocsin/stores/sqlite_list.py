@@ -26,8 +26,8 @@ from tocsin.stores.sqlite_rows import (
     history_rows,
     row_aggregates,
     stored_rows,
-    tags_text,
 )
+from tocsin.stores.tags import tags_text
 
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
 #: Rows that one chunk of one range may span.

@@ -15,14 +15,13 @@ from typing import Any, cast
 
 import msgspec
 
-from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
+from tocsin.stores.tags import tags_of
 
 #: The row types of the table `timers`, but for the shard rows; `HISTORY` stands for the other table.
 LIVE, PARKED, HISTORY = 2, 3, 0
 
-_TAG_SEPARATOR = "\x1f"
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES
 
@@ -73,14 +72,6 @@ _stored_row = partial(tuple.__new__, StoredRow)
 _history_row = partial(tuple.__new__, HistoryRow)
 
 
-def tags_text(tags: Iterable[str]) -> str:
-    """The stored form of one tag or more: each stands between two separators."""
-    text = _TAG_SEPARATOR + _TAG_SEPARATOR.join(tags) + _TAG_SEPARATOR
-    if text.count(_TAG_SEPARATOR) != len(tuple(tags)) + 1:
-        raise DefiniteFailure("a tag contains U+001F, which separates stored tags")
-    return text
-
-
 def rows_within(values: tuple[Any, ...], octets_max: int) -> int | None:
     """None when the records came; else how many of the page's rows, at least one, have no more octets than that."""
     if values[6] is not None:
@@ -89,10 +80,6 @@ def rows_within(values: tuple[Any, ...], octets_max: int) -> int | None:
     if not totals or totals[-1] <= octets_max:
         return None
     return max(1, bisect_right(totals, octets_max))
-
-
-def _tags(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(text[1:-1].split(_TAG_SEPARATOR))
 
 
 def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
@@ -106,7 +93,7 @@ def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:
         [ids[i + _UUID_BYTES : i + _ID_BYTES] for i in starts],
         _texts(namespaces),
         _texts(timer_ids),
-        map(_tags, _optional_texts(tags)),
+        map(tags_of, _optional_texts(tags)),
         [records[begin:end] for begin, end in places],
     )
 

@@ -14,7 +14,8 @@ from functools import cache
 import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, StoredRow
-from tocsin.stores.sqlite_rows import LIVE, PARKED, tags_text
+from tocsin.stores.sqlite_rows import LIVE, PARKED
+from tocsin.stores.tags import tags_text
 
 #: Rows of one statement. Larger ones gain nothing, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512

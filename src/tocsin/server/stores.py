@@ -1,0 +1,41 @@
+"""Which adapter keeps the timers, by the settings' URL."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from tocsin.config import Settings
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.ports.store import Store
+from tocsin.stores import postgresql_schema, sqlite_connection
+from tocsin.stores.memory import MemoryStore
+from tocsin.stores.postgresql import PostgresStore
+from tocsin.stores.sqlite import SqliteStore
+from tocsin.telemetry.clock import SystemClock
+
+
+def open_store(settings: Settings, *, node: bool = True, memory: bool = True, create: bool = True) -> Store:
+    """The store that the settings' URL names, not yet open; ConfigError for a scheme that there is no adapter for.
+
+    `node` False is for administration beside a running server. Without `memory`, one that forgets is ConfigError. Without
+    `create`, one that isn't there is StoreUnavailable
+    instead of being made, here or when it is opened: a slip in a path or name should be noticed.
+    """
+    scheme = urlsplit(settings.store_url()).scheme
+    if scheme == "memory" and memory:
+        return MemoryStore(SystemClock(), exclusive=True)
+    if scheme == "postgresql":
+        return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
+    if scheme not in ("sqlite", "memory"):
+        raise ConfigError(f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://… and memory://")
+    path = settings.sqlite_path()
+    if not create and not path.exists():
+        raise StoreUnavailable(f"there is no store at {path}; name its folder with --data-dir")
+    return SqliteStore(path, node=node, **settings.sqlite_options())
+
+
+def newest_schema(settings: Settings) -> int:
+    """The version to which opening the store brings its schema."""
+    postgresql = urlsplit(settings.store_url()).scheme == "postgresql"
+    steps = postgresql_schema.migrations() if postgresql else sqlite_connection.migrations()
+    return steps[-1][0]

@@ -1,0 +1,304 @@
+"""The store for several nodes: one PostgreSQL database that they share.
+
+Statements and their plans are in the schema, `postgresql_write`, `postgresql_read` and `postgresql_list`; this file is the
+life cycle, which connections do what, and the records that are no timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    Capabilities,
+    Found,
+    Key,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+)
+from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
+from tocsin.stores.postgresql_connection import Pool, PostgresSettings
+from tocsin.stores.postgresql_driver import Connection
+from tocsin.stores.postgresql_errors import Doing
+from tocsin.stores.postgresql_read import LIVE, PARKED
+from tocsin.stores.postgresql_schema import prepare
+
+T = TypeVar("T")
+
+_key_encoder = msgspec.json.Encoder()
+_key_decoder = msgspec.json.Decoder(ApiKey)
+
+_MIB = 1024 * 1024
+
+
+class _Lane:
+    """A writing connection, and whose turn it is."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.turn = asyncio.Lock()
+
+
+class PostgresStore:
+    """Timers in a schema of the PostgreSQL database at `url` (`postgresql://user:password@host:port/database`), which any
+    number of nodes may share.
+
+    The URL may name several hosts; the primary is found. Everything is in `schema`, which is made when it is missing.
+    Each of `writers` connections commits for its own share of the shards, one batch after another; `loaders` are for what
+    the engine waits for (loads, claims, heartbeats), `readers` for lists and administration, so that a long list is never
+    before a claim. Connections are made when needed, and again after they broke.
+
+    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes some
+    seconds longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one waits for
+    another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool to get
+    free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    Without `create`, a schema that is missing is StoreUnavailable.
+
+    A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
+    the session's.
+    """
+
+    capabilities = Capabilities(range_delete=True, exclusive=False)
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "tocsin",
+        writers: int = 1,
+        loaders: int = 3,
+        readers: int = 2,
+        connect_timeout_s: float = 5.0,
+        statement_timeout_s: float = 20.0,
+        lock_timeout_s: float = 10.0,
+        acquire_timeout_s: float = 10.0,
+        read_octets_max: int = 16 * _MIB,
+        application_name: str = "tocsin",
+        create: bool = True,
+    ) -> None:
+        self._settings = PostgresSettings(
+            url=url,
+            schema=schema,
+            application_name=application_name,
+            connect_timeout_s=connect_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+            lock_timeout_s=lock_timeout_s,
+            acquire_timeout_s=acquire_timeout_s,
+        )
+        self._create = create
+        self._sizes = (writers, loaders, readers)
+        self._read_octets_max = read_octets_max
+        self._lanes: builtins.list[_Lane] = []
+        self._loaders: Pool | None = None
+        self._readers: Pool | None = None
+        self._commits: set[asyncio.Task[builtins.list[Applied]]] = set()
+        self._edges = postgresql_write.LeftEdges()
+
+    async def open(self, total_shards: int | None) -> int:
+        """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
+        if self._lanes:
+            raise ConfigError(f"{self._settings.place} is open already")
+        writers, loaders, readers = self._sizes
+        pool = Pool(self._settings, loaders)
+        place, schema = self._settings.place, self._settings.schema
+        try:
+            number = await pool.run(
+                Doing.CONNECTING,
+                lambda connection: prepare(connection, schema, place, total_shards, create=self._create),
+                bounded=False,
+            )
+        except BaseException:
+            await pool.close()
+            raise
+        self._edges = postgresql_write.LeftEdges()
+        self._loaders = pool
+        self._readers = Pool(self._settings, readers)
+        self._lanes = [_Lane(Pool(self._settings, 1)) for _ in range(writers)]
+        return number
+
+    async def close(self) -> None:
+        """See the port."""
+        lanes, self._lanes = self._lanes, []
+        pools = [lane.pool for lane in lanes] + [pool for pool in (self._loaders, self._readers) if pool is not None]
+        self._loaders = self._readers = None
+        for pool in pools:
+            await pool.close()
+
+    async def now(self) -> int:
+        """The server's clock."""
+        return int(await self._load(lambda connection: connection.fetchval(f"SELECT {postgresql_write.NOW}")))
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """See the port."""
+        return await self._load(postgresql_read.shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port. A claim waits for a batch that is still under way, whoever sent it."""
+        member, counter = standing_still or (None, None)
+        version: int | None = await self._write(
+            lambda connection: connection.fetchval(
+                postgresql_write.CLAIM, shard_id, expected_version, owner, member, counter
+            )
+        )
+        return version
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """See the port."""
+        return await self._changes(postgresql_write.RELEASE, shard_id, version, owner)
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+        return int(await self._write(lambda connection: connection.fetchval(postgresql_write.HEARTBEAT, *member)))
+
+    async def members(self) -> builtins.list[Member]:
+        """See the port."""
+        return await self._load(postgresql_read.members)
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """See the port."""
+        await self._changes("DELETE FROM members WHERE member_incarnation = $1", incarnation)
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. One statement, one transaction; batches of one shard follow one another."""
+        if not batches:
+            return []
+        # With as many writers as the engine has lanes, one of them is all that it takes.
+        numbers = {batch.shard_id % max(len(self._lanes), 1) for batch in batches}
+        lanes = [lane for number, lane in enumerate(self._lanes) if number in numbers]
+        if not lanes:
+            raise StoreUnavailable(f"{self._settings.place} is not open")
+        await _take_turn(lanes)
+        commit = asyncio.get_running_loop().create_task(self._commit(lanes, batches))
+        self._commits.add(commit)
+        commit.add_done_callback(self._commits.discard)
+        # A caller who is cancelled leaves it running: the turn lasts until the outcome is known.
+        return await asyncio.shield(commit)
+
+    async def _commit(self, lanes: Sequence[_Lane], batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        pool = lanes[0].pool
+        try:
+            return await postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges)
+        finally:
+            for lane in lanes:
+                lane.turn.release()
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: postgresql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+        )
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: postgresql_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+        )
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        if not uuids:
+            return {}
+        return await self._load(lambda connection: postgresql_read.fetch(connection, shard_id, uuids))
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port. A page that takes several statements is read from several snapshots."""
+        octets_max = self._read_octets_max
+        return await self._read(lambda connection: postgresql_list.list_rows(connection, query, octets_max))
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port. Nodes that purge at once take different rows."""
+        return int(await self._write(lambda connection: connection.fetchval(postgresql_write.PURGE, now_us, limit)))
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """See the port. By name."""
+        sql = "SELECT namespace_record FROM namespaces ORDER BY namespace_name"
+        return await self._load(lambda connection: _records(connection, sql, decode_namespace))
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        record = encode_namespace(namespace).decode()
+        if create:
+            sql = "INSERT INTO namespaces VALUES ($2, $1) ON CONFLICT DO NOTHING RETURNING 1"
+        else:
+            sql = "UPDATE namespaces SET namespace_record = $1 WHERE namespace_name = $2 RETURNING 1"
+        return await self._changes(sql, record, namespace.name)
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """See the port. By key_id."""
+        sql = "SELECT key_record FROM api_keys ORDER BY key_id"
+        return await self._read(lambda connection: _records(connection, sql, _key_decoder.decode))
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        sql = (
+            "INSERT INTO api_keys VALUES ($1, $2) ON CONFLICT (key_id) DO UPDATE SET key_record = excluded.key_record "
+            "RETURNING 1"
+        )
+        await self._changes(sql, key.key_id, _key_encoder.encode(key).decode())
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        return await self._changes("DELETE FROM api_keys WHERE key_id = $1 RETURNING 1", key_id)
+
+    # -- connections
+
+    async def _load(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._fetched(self._loaders, work)
+
+    async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._fetched(self._readers, work)
+
+    async def _write(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened(self._loaders).run(Doing.WRITING, work)
+
+    async def _changes(self, sql: str, *values: Any) -> bool:
+        """Whether a statement with RETURNING changed a row."""
+        return await self._write(lambda connection: connection.fetchval(sql, *values)) is not None
+
+    async def _fetched(self, pool: Pool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened(pool).run(Doing.READING, work)
+
+    def _opened(self, pool: Pool | None) -> Pool:
+        if pool is None:
+            raise StoreUnavailable(f"{self._settings.place} is not open")
+        return pool
+
+
+async def _take_turn(lanes: Sequence[_Lane]) -> None:
+    """Returns when every earlier batch in these lanes is over. In order, so that nobody waits in a circle."""
+    taken: builtins.list[_Lane] = []
+    try:
+        for lane in lanes:
+            await lane.turn.acquire()
+            taken.append(lane)
+    except BaseException:
+        for lane in taken:
+            lane.turn.release()
+        raise
+
+
+async def _records(connection: Connection, sql: str, decode: Callable[[bytes], T]) -> builtins.list[T]:
+    return [decode(values[0].encode()) for values in await connection.fetch(sql)]

@@ -1,0 +1,163 @@
+"""What writes timers in PostgreSQL: one call of `apply_batch` (see the schema) with each column as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, HistoryRow, Key, ShardBatch, StoredRow
+from tocsin.stores.postgresql_driver import Connection
+from tocsin.stores.tags import tags_text
+
+INSTANT_MIN, INSTANT_MAX = KEY_MIN[0], KEY_MAX[0]
+UUID_MIN, UUID_MAX = b"\x00" * 16, b"\xff" * 16
+
+_PARAMETERS = 30
+APPLY = f"SELECT apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
+
+PURGE = (
+    "WITH expired AS (SELECT ctid FROM history WHERE timer_expires_at <= $1 ORDER BY timer_expires_at LIMIT $2 "
+    # Of several nodes that purge at once, each takes others, and none waits.
+    "FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)) RETURNING 1) "
+    "SELECT count(*) FROM gone"
+)
+CLAIM = "SELECT claim_shard($1, $2, $3, $4, $5)"
+RELEASE = (
+    "UPDATE timers SET shard_owner = NULL WHERE row_type = 1 AND shard_id = $1 AND shard_version = $2 "
+    "AND shard_owner = $3 RETURNING 1"
+)
+#: The store's clock is read when the row is written, not when the transaction began.
+NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+HEARTBEAT = (
+    "INSERT INTO members AS m VALUES ($1, $2, $3, $4) ON CONFLICT (member_incarnation) DO UPDATE SET "
+    "member_node = excluded.member_node, member_address = excluded.member_address, "
+    f"member_counter = excluded.member_counter RETURNING {NOW}"
+)
+
+
+def at_least(key: Key) -> tuple[int, bytes]:
+    """The smallest place of a row that is not below the key; a key may lack its uuid."""
+    at, uuid = key
+    return at, uuid or UUID_MIN
+
+
+def at_most(key: Key) -> tuple[int, bytes] | None:
+    """The greatest place of a row that is not above the key; None when there can't be one."""
+    at, uuid = key
+    if uuid:
+        return at, uuid
+    return (at - 1, UUID_MAX) if at > INSTANT_MIN else None
+
+
+def above(key: Key) -> tuple[int, bytes] | None:
+    """The smallest place of a row that is above the key; None when there can't be one."""
+    at, uuid = key
+    if not uuid:
+        return at, UUID_MIN
+    if uuid != UUID_MAX:
+        return at, (int.from_bytes(uuid, "big") + 1).to_bytes(16, "big")
+    return (at + 1, UUID_MIN) if at < INSTANT_MAX else None
+
+
+class LeftEdges:
+    """Below which key a shard has no live row, where this is known.
+
+    The rows that a queue has deleted stay in its index until vacuum comes, all at the left edge, where every range
+    delete begins. So each begins where the last one ended, or at the lowest row written since. A shard's batches are
+    this process's alone while its version lasts, which makes the knowledge exact; whatever else happens ends it.
+    """
+
+    def __init__(self) -> None:
+        self._edges: dict[int, tuple[int, bytes, Key]] = {}
+
+    def take(self, batch: ShardBatch) -> Key:
+        """The edge for this batch. It is unknown from now on, until `put`."""
+        known = self._edges.pop(batch.shard_id, None)
+        if known is None or known[:2] != (batch.version, batch.owner):
+            return KEY_MIN
+        return known[2]
+
+    def put(self, batch: ShardBatch, edge: Key) -> None:
+        """After the batch became durable."""
+        if batch.delete_to is not None:
+            edge = max(edge, batch.delete_to)
+        if edge == KEY_MIN:
+            return
+        lowest = min(batch.upserts).key if batch.upserts else edge
+        self._edges[batch.shard_id] = (batch.version, batch.owner, min(edge, lowest))
+
+
+async def apply(
+    execute: Callable[[Callable[[Connection], Awaitable[list[int]]]], Awaitable[list[int]]],
+    batches: Sequence[ShardBatch],
+    edges: LeftEdges,
+) -> list[Applied]:
+    """Writes the parts whose fence holds. `execute` gives a connection; nobody else may apply to these shards meanwhile."""
+    parts = sorted(batches, key=lambda batch: batch.shard_id)
+    known = {part.shard_id: edges.take(part) for part in parts}
+    arguments = (
+        [part.shard_id for part in parts],
+        [part.version for part in parts],
+        [part.owner for part in parts],
+        *_ranges(parts, known),
+        *_deletes(parts),
+        *_upserts(parts),
+        *_history(parts),
+    )
+    held = set(await execute(lambda connection: connection.fetchval(APPLY, *arguments)))
+    for part in parts:
+        if part.shard_id in held:
+            edges.put(part, known[part.shard_id])
+    return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
+
+
+def _ranges(parts: Sequence[ShardBatch], edges: dict[int, Key]) -> tuple[list[Any], ...]:
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    for part in parts:
+        end = None if part.delete_to is None else at_most(part.delete_to)
+        if end is not None:
+            values = (part.shard_id, *at_least(edges[part.shard_id]), *end)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+    return columns
+
+
+def _deletes(parts: Sequence[ShardBatch]) -> tuple[list[int], list[bytes]]:
+    shards: list[int] = []
+    uuids: list[bytes] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.deletes)
+        uuids += sorted(part.deletes)
+    return shards, uuids
+
+
+def _upserts(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
+    shards: list[int] = []
+    rows: list[StoredRow] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.upserts)
+        # In key order, so that neighbours in the index are written together.
+        rows += sorted(part.upserts)
+    if not rows:
+        return ((),) * 9
+    *columns, tags, records, parked = zip(*rows, strict=True)
+    # PostgreSQL's texts can't hold U+0000, and a row that is set aside must not fail for the words that say why.
+    reasons = [reason and reason.replace("\0", "") for reason in parked] if any(r is not None for r in parked) else ()
+    return shards, *columns, _tags(tags), records, reasons
+
+
+def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
+    shards: list[int] = []
+    rows: list[HistoryRow] = []
+    for part in parts:
+        shards += [part.shard_id] * len(part.history)
+        rows += part.history
+    if not rows:
+        return ((),) * 11
+    *columns, tags, records, statuses, finished_at, expires_at = zip(*rows, strict=True)
+    return shards, *columns, _tags(tags), records, [status.value for status in statuses], finished_at, expires_at
+
+
+def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
+    # What is missing at the end of one array is NULL beside the longer others.
+    return [tags_text(tags) if tags else None for tags in every] if any(every) else ()

@@ -1,0 +1,181 @@
+-- Shard rows (row_type 1), live timers (2) and parked timers (3) share one table. A shard row stands at instant 0 with the
+-- uuid of zeros. Instants are microseconds since 1970: timestamptz begins in 4713 BC and ends in 294276, and would be a
+-- datetime object for each row in the client.
+--
+-- The table is a queue: rows come, and go soon after. So vacuum comes by the number of dead rows and not by a share of a
+-- large table, works through without pauses, and never cuts the file, for which it would lock everybody out. The free tenth
+-- of each page is where the shard rows are updated in place.
+CREATE TABLE timers (
+  timer_execute_at bigint NOT NULL,
+  timer_uuid uuid NOT NULL,
+  shard_id integer NOT NULL,
+  row_type smallint NOT NULL CHECK (row_type IN (1, 2, 3)),
+  shard_version bigint,
+  shard_owner bytea,
+  timer_generation bytea CHECK (octet_length(timer_generation) = 32),
+  timer_namespace text,
+  timer_id text,
+  -- NULL without tags, else each tag between two U+001F characters, for strpos().
+  timer_tags text,
+  -- JSON text as the engine wrote it, in bytes, so that a record which is no text can be kept as it came.
+  timer_record bytea,
+  timer_parked_reason text,
+  CHECK ((row_type = 1) = (timer_id IS NULL)),
+  PRIMARY KEY (shard_id, row_type, timer_execute_at, timer_uuid)
+) WITH (
+  fillfactor = 90,
+  autovacuum_vacuum_scale_factor = 0.02,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_insert_scale_factor = 0.2,
+  autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0.2,
+  vacuum_truncate = off
+);
+
+-- A uuid has one row, live or parked, whatever its instant. Only statements that name the condition can use this index:
+-- with the statistics of an empty queue a planner takes any index that begins with the shard for as good as the right one.
+CREATE UNIQUE INDEX timers_by_uuid ON timers (shard_id, timer_uuid) WHERE timer_id IS NOT NULL;
+
+-- The shard rows alone, so that a fence never walks past dead timers.
+CREATE UNIQUE INDEX timers_shards ON timers (shard_id) WHERE row_type = 1;
+
+-- Finished timers.
+CREATE TABLE history (
+  timer_execute_at bigint NOT NULL,
+  timer_finished_at bigint NOT NULL,
+  timer_expires_at bigint NOT NULL,
+  timer_uuid uuid NOT NULL,
+  shard_id integer NOT NULL,
+  timer_generation bytea NOT NULL CHECK (octet_length(timer_generation) = 32),
+  timer_namespace text NOT NULL,
+  timer_id text NOT NULL,
+  timer_tags text,
+  timer_record bytea NOT NULL,
+  timer_status text NOT NULL CHECK (timer_status IN ('completed', 'failed', 'canceled')),
+  PRIMARY KEY (shard_id, timer_uuid, timer_generation)
+) WITH (
+  autovacuum_vacuum_scale_factor = 0.05,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
+
+CREATE INDEX history_by_instant ON history (shard_id, timer_execute_at, timer_uuid);
+CREATE INDEX history_by_expiry ON history (timer_expires_at);
+
+CREATE TABLE members (
+  member_incarnation bytea PRIMARY KEY,
+  member_node text NOT NULL,
+  member_address text NOT NULL,
+  member_counter bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE namespaces (
+  namespace_name text PRIMARY KEY,
+  namespace_record text NOT NULL
+);
+
+CREATE TABLE api_keys (
+  key_id text PRIMARY KEY,
+  key_record text NOT NULL
+);
+
+-- The parts of several shards, in one round trip and one transaction. Answers the shards whose fence held; parts of others
+-- leave no trace. Each statement sees what the ones before it did, since a function that is VOLATILE reads anew.
+CREATE FUNCTION apply_batch(
+  fence_shards integer[], fence_versions bigint[], fence_owners bytea[],
+  range_shards integer[], from_instants bigint[], from_uuids uuid[], to_instants bigint[], to_uuids uuid[],
+  delete_shards integer[], delete_uuids uuid[],
+  shards integer[], instants bigint[], uuids uuid[], generations bytea[], namespaces text[], ids text[], tags text[],
+  records bytea[], parked_reasons text[],
+  old_shards integer[], old_instants bigint[], old_uuids uuid[], old_generations bytea[], old_namespaces text[],
+  old_ids text[], old_tags text[], old_records bytea[], old_statuses text[], old_finished bigint[], old_expiries bigint[]
+) RETURNS integer[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  held integer[];
+BEGIN
+  -- First, and a write: whoever claims the shard meanwhile waits for this transaction, or this one finds another version.
+  WITH fenced AS (
+    UPDATE timers AS t SET shard_version = t.shard_version
+    FROM unnest(fence_shards, fence_versions, fence_owners) AS f (shard, version, owner)
+    WHERE t.row_type = 1 AND t.shard_id = f.shard AND t.shard_version = f.version AND t.shard_owner = f.owner
+    RETURNING t.shard_id
+  )
+  SELECT coalesce(array_agg(fenced.shard_id), '{}') INTO held FROM fenced;
+
+  IF cardinality(range_shards) > 0 THEN
+    DELETE FROM timers AS t
+    USING unnest(range_shards, from_instants, from_uuids, to_instants, to_uuids)
+      AS r (shard, from_instant, from_uuid, to_instant, to_uuid)
+    WHERE r.shard = ANY (held) AND t.shard_id = r.shard AND t.row_type = 2
+      AND (t.timer_execute_at, t.timer_uuid) >= (r.from_instant, r.from_uuid)
+      AND (t.timer_execute_at, t.timer_uuid) <= (r.to_instant, r.to_uuid);
+  END IF;
+
+  IF cardinality(delete_shards) > 0 THEN
+    DELETE FROM timers AS t USING unnest(delete_shards, delete_uuids) AS d (shard, uuid)
+    WHERE d.shard = ANY (held) AND t.shard_id = d.shard AND t.timer_uuid = d.uuid AND t.timer_id IS NOT NULL;
+  END IF;
+
+  IF cardinality(shards) > 0 THEN
+    INSERT INTO timers AS t (
+      shard_id, row_type, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags,
+      timer_record, timer_parked_reason
+    )
+    SELECT
+      u.shard, CASE WHEN u.parked_reason IS NULL THEN 2 ELSE 3 END, u.instant, u.uuid, u.generation, u.namespace, u.id,
+      u.tags, u.record, u.parked_reason
+    FROM unnest(shards, instants, uuids, generations, namespaces, ids, tags, records, parked_reasons)
+      AS u (shard, instant, uuid, generation, namespace, id, tags, record, parked_reason)
+    WHERE u.shard = ANY (held)
+    ON CONFLICT (shard_id, timer_uuid) WHERE timer_id IS NOT NULL DO UPDATE SET
+      row_type = excluded.row_type, timer_execute_at = excluded.timer_execute_at,
+      timer_generation = excluded.timer_generation, timer_namespace = excluded.timer_namespace,
+      timer_id = excluded.timer_id, timer_tags = excluded.timer_tags, timer_record = excluded.timer_record,
+      timer_parked_reason = excluded.timer_parked_reason;
+  END IF;
+
+  IF cardinality(old_shards) > 0 THEN
+    INSERT INTO history (
+      shard_id, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record,
+      timer_status, timer_finished_at, timer_expires_at
+    )
+    SELECT o.*
+    FROM unnest(
+      old_shards, old_instants, old_uuids, old_generations, old_namespaces, old_ids, old_tags, old_records, old_statuses,
+      old_finished, old_expiries
+    ) AS o (shard, instant, uuid, generation, namespace, id, tags, record, status, finished, expires)
+    WHERE o.shard = ANY (held)
+    ON CONFLICT (shard_id, timer_uuid, timer_generation) DO UPDATE SET
+      timer_execute_at = excluded.timer_execute_at, timer_namespace = excluded.timer_namespace,
+      timer_id = excluded.timer_id, timer_tags = excluded.timer_tags, timer_record = excluded.timer_record,
+      timer_status = excluded.timer_status, timer_finished_at = excluded.timer_finished_at,
+      timer_expires_at = excluded.timer_expires_at;
+  END IF;
+
+  RETURN held;
+END
+$$;
+
+-- The conditional take-over; answers the new version, or NULL. The member's row is locked, so that its counter can't move
+-- between the comparison and the commit.
+CREATE FUNCTION claim_shard(shard integer, expected bigint, claimant bytea, standing bytea, standing_counter bigint)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF standing IS NOT NULL THEN
+    PERFORM 1 FROM members WHERE member_incarnation = standing AND member_counter = standing_counter FOR SHARE;
+    IF NOT FOUND THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  IF expected = 0 THEN
+    INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner)
+    VALUES (shard, 1, 0, '00000000-0000-0000-0000-000000000000', 1, claimant)
+    ON CONFLICT (shard_id) WHERE row_type = 1 DO NOTHING;
+  ELSE
+    UPDATE timers SET shard_version = shard_version + 1, shard_owner = claimant
+    WHERE row_type = 1 AND shard_id = shard AND shard_version = expected;
+  END IF;
+  RETURN CASE WHEN FOUND THEN expected + 1 END;
+END
+$$;

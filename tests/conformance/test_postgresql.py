@@ -1,0 +1,36 @@
+"""PostgreSQL keeps the store port's rules."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgresql import PostgresServer
+from tocsin.ports.store import Store
+from tocsin.stores.postgresql import PostgresStore
+from tocsin.testing.store_conformance import StoreConformance
+
+
+def schema_of(folder: Path) -> str:
+    """A schema of its own for each folder."""
+    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+
+
+class TestPostgresStore(StoreConformance):
+    @pytest.fixture(autouse=True)
+    def _server(self, shared_postgresql: PostgresServer) -> None:
+        self.url = shared_postgresql.url()
+
+    def make_store(self, folder: Path) -> Store:
+        return PostgresStore(self.url, schema=schema_of(folder))
+
+
+class TestPostgresStoreWithSmallPages(TestPostgresStore):
+    """Pages are cut by octets all the time, and batches cross the lanes of several writers."""
+
+    examples = 20
+
+    def make_store(self, folder: Path) -> Store:
+        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_octets_max=20)
