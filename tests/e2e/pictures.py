@@ -25,8 +25,6 @@ SHOTS = (
     ("timers-phone", "/timers", "phone"),
     ("timer", "/timers/default/invoice-4711-due", "light"),
     ("new", "/timers/new?namespace=default&like=order-1042-reminder", "light"),
-    ("cluster", "/cluster", "dark"),
-    ("namespaces", "/namespaces", "light"),
 )
 
 

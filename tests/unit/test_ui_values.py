@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
+from tocsin.contract.hosts import Hosts
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Status, Timer
@@ -18,7 +19,6 @@ from tocsin.ui import show
 from tocsin.ui.figures import OTHER_DESTINATIONS, Figures
 from tocsin.ui.filters import Filters
 from tocsin.ui.forms import TimerForm, command, curl
-from tocsin.ui.hosts import Hosts
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.sessions import Sessions
 from tocsin.ui.visit import Fields, read_form

@@ -26,6 +26,7 @@ from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
+from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
@@ -183,14 +184,14 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
+        hosts = Hosts(settings.host, settings.ui_origins)
         self._pages = ui.compose(
             self.service,
             rules=rules,
             clock=clock,
             keys=keys,
             figures=figures,
-            host=settings.host,
-            origins=settings.ui_origins,
+            hosts=hosts,
             limits=settings.ui_limits(),
         )
         self._pages.start()
@@ -203,6 +204,7 @@ class Server:
             keys=keys,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
+            hosts=hosts,
             extra=self._pages,
         )
         config = uvicorn.Config(

@@ -19,12 +19,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.contract.errors import Forbidden, kind_of, message_of
+from tocsin.contract.hosts import Hosts
 from tocsin.contract.reading import ClientGone, Receive, read_body
 from tocsin.model.errors import TocsinError
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
 from tocsin.ui.figures import Figures
-from tocsin.ui.hosts import Hosts
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tocsin.contract.access import KeyRing
 from tocsin.contract.convert import Intake
+from tocsin.contract.hosts import Hosts
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
@@ -18,7 +19,6 @@ from tocsin.ui.editing import EditHandlers
 from tocsin.ui.entry import EntryHandlers
 from tocsin.ui.export import ExportHandlers
 from tocsin.ui.figures import Figures
-from tocsin.ui.hosts import Hosts
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.live import Streams
@@ -35,12 +35,11 @@ def compose(
     clock: Clock,
     keys: KeyRing,
     figures: Figures,
-    host: str,
-    origins: Sequence[str] = (),
+    hosts: Hosts,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
-    """The application. `host` is the address that the server listens on, `origins` further ones that lead to it."""
+    """The application. `hosts` are the names that it answers under."""
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
@@ -65,7 +64,7 @@ def compose(
         pages=pages,
         assets=assets,
         sessions=sessions,
-        hosts=Hosts(host, origins),
+        hosts=hosts,
         figures=figures,
         streams=streams,
         clock=clock,

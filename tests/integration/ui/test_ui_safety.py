@@ -111,6 +111,24 @@ async def test_no_other_name_leads_here(start: Start) -> None:
         assert (await visitor.get("/timers", headers={"host": host})).status_code == 200, host
 
 
+async def test_without_keys_the_api_answers_browsers_under_known_names_only(node: Node) -> None:
+    client = node.visitor().client
+    port = node.server.url.rsplit(":", 1)[1]
+    evil = {"host": f"evil.example:{port}"}
+    for mark in (
+        {"origin": f"http://evil.example:{port}"},
+        {"accept-language": "en"},
+        {"sec-fetch-site": "same-origin"},
+    ):
+        answer = await client.post("/api/v1/timers/list", json={"namespace": "default"}, headers={**evil, **mark})
+        assert (answer.status_code, answer.json()["error"]) == (403, "FORBIDDEN")
+        assert (await client.get("/api/v1/cluster", headers={**evil, **mark})).status_code == 403
+        own = {**mark, "host": f"localhost:{port}"}
+        assert (await client.get("/api/v1/cluster", headers=own)).status_code == 200
+    # Programs are no browsers, and may call it what they like.
+    assert (await client.get("/api/v1/cluster", headers=evil)).status_code == 200
+
+
 async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
     node = await start(ui_origins=["https://tocsin.example"])
     visitor = node.visitor()
