@@ -127,7 +127,8 @@ def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_
         waiting = count(now.window_timers)
         soon = f"{waiting} timers ring within minutes" if now.window_timers else "no timer rings within minutes"
         return Health(f"Quiet. Nothing rang in the last minute, {soon}, nothing overdue.", "calm")
-    rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue"
+    # A number and its unit stay on one line.
+    rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
     rate = _rate(rings, recent, width_s)
     if broken:
         return Health(f"On time, but {count(broken)} of {rate} failed for good; {rest}.", "busy")
