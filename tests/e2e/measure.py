@@ -83,9 +83,7 @@ async def pages(client: httpx.AsyncClient, shown: Window) -> None:
         await shown.go(path)
         paint = await shown.page.evaluate(_FIRST_PAINT)
         rows = answer.text.count("<tr data-id")
-        print(
-            f"{title:28} first {took[0]:6.0f} ms, then {min(took[1:]):6.0f} ms; painted {paint:6.0f} ms; {rows} rows"
-        )
+        print(f"{title:28} first {took[0]:6.0f} ms, then {min(took[1:]):6.0f} ms; painted {paint:6.0f} ms; {rows} rows")
 
 
 async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
