@@ -33,6 +33,8 @@ class AgentLimits:
     page_max: int = 1_000
     #: How long the API waits for a command's reply.
     command_timeout_us: int = 10_000_000
+    #: Messages that orchestration deals with in one transaction.
+    orchestration_batch_max: int = 1_000
     #: The timer's worker looks for due schedules at least this often, and this many at a time.
     polling_interval_us: int = 5_000_000
     polling_batch_max: int = 100
