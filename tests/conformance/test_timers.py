@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import pytest
 
@@ -98,6 +98,22 @@ class Harness(Protocol):
         """Ends them; the storage stays."""
 
 
+class Noticed:
+    """A store that says when it has marked something."""
+
+    def __init__(self, store: TimerStore, marked: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._marked = marked
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
+        count = await self._store.mark_fired(keys, reached_at_us)
+        await self._marked()
+        return count
+
+
 class PollingHarness:
     """A table."""
 
@@ -107,10 +123,10 @@ class PollingHarness:
         self._store = store
         self.failures: list[DuePollFailed] = []
         self._polled = asyncio.Condition()
-        self._notices: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        self.timers = PollingTimers(self._store, CLOCK, LIMITS, self._observe)
+        store = cast(TimerStore, Noticed(self._store, self._notify))
+        self.timers = PollingTimers(store, CLOCK, LIMITS, self._observe)
 
     async def prepare(self, keys: Sequence[Key]) -> None:
         pass
@@ -130,9 +146,6 @@ class PollingHarness:
     def _observe(self, event: AgentEvent) -> None:
         if isinstance(event, DuePollFailed):
             self.failures.append(event)
-        notice = asyncio.create_task(self._notify())
-        self._notices.add(notice)
-        notice.add_done_callback(self._notices.discard)
 
     async def _notify(self) -> None:
         async with self._polled:

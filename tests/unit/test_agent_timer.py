@@ -259,8 +259,8 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         ask = fake.store.next_due_at
 
-        async def meanwhile() -> int | None:
-            found = await ask()
+        async def meanwhile(after_us: int) -> int | None:
+            found = await ask(after_us)
             await fake.timers.schedule([entry(EPOCH_US - 1)])
             fake.store.next_due_at = ask  # type: ignore[method-assign]
             return found

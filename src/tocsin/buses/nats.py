@@ -302,6 +302,8 @@ class NatsBus:
                 await consumer.open(_now_s())
             for answering, types in self._answering:
                 listening += [await self._listen(connection, answering, name) for name in types]
+        # When this returns, the server knows who listens to what.
+        await connection.flush()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
     async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:

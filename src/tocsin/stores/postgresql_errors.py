@@ -26,7 +26,7 @@ TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError
 _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
 #: The server refuses everything, or everything of this kind, for now: out of disk, memory or connections; a standby; no
 #: right; a lock that isn't given up. Cutting the batch smaller would not help.
-_UNAVAILABLE = ("53", "57P", "58", "08", "25006", "28", "3D", "42501", "55P03")
+_UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
 
 
 def meaning_of(error: BaseException, place: str, doing: Doing) -> StoreError:

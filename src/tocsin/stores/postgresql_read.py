@@ -35,8 +35,9 @@ LOAD = (
 )
 
 FETCH = (
+    "SELECT live.* FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL ("
     f"SELECT {TIMER_COLUMNS.format(record='timer_record')} FROM timers "
-    "WHERE shard_id = $1 AND timer_uuid = ANY ($2) AND row_type > 1 UNION ALL "
+    "WHERE shard_id = $1 AND timer_uuid = wanted.uuid AND timer_id IS NOT NULL LIMIT 1) AS live UNION ALL "
     f"SELECT newest.* FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL ("
     f"SELECT {HISTORY_COLUMNS.format(record='timer_record')} FROM history WHERE shard_id = $1 AND timer_uuid = wanted.uuid "
     "ORDER BY timer_generation DESC LIMIT 1) AS newest"

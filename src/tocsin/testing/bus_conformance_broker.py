@@ -33,7 +33,7 @@ class Broker(Protocol):
         """SIGKILL."""
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing answers."""
+        """SIGSTOP, and returns when it stands: connections stay open, nothing answers."""
 
     def resume(self) -> None:
         """SIGCONT."""
@@ -164,6 +164,22 @@ class BrokerConformance(BusSuite):
         sent = message("a", 2)
         await bus.publish([sent])
         await handling.until_handled([sent])
+
+    async def test_what_is_under_way_when_the_connection_breaks_is_decided(
+        self, tmp_path: Path, broker: Broker, notes: Notes
+    ) -> None:
+        # No other limit decides it in the test's time.
+        bus = self.limited(tmp_path, notes, nats_publish_timeout_us=3_600_000_000)
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        await bus.start()
+        broker.pause()
+        publishing = asyncio.ensure_future(bus.publish([message(f"a{i}") for i in range(10)]))
+        await until_waiting(bus, 10)
+        broker.kill()
+        with pytest.raises(BusUnavailable):
+            await publishing
+        assert bus.waiting == 0
+        await bus.close()
 
     async def test_commands_fail_while_it_is_away_and_work_again(self, bus: Bus, broker: Broker, notes: Notes) -> None:
         commands = asyncio.Event()

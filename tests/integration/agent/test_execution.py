@@ -322,7 +322,7 @@ async def test_a_message_that_can_not_be_read_fails_alone() -> None:
 
 
 async def test_many_are_written_in_few_batches() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(say_ok, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(200)]
         await bench.run(*orders)
         assert len(service.arrivals) == 200
@@ -339,7 +339,7 @@ async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
         await go.wait()
         return answer()
 
-    async with Bench() as bench, Service(reply, bench.changes) as service:
+    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(reply, bench.changes) as service:
         bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.observe)
         bench.handlers.subscribe(bus)
         await bus.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import uuid
 
 import pytest
 
@@ -116,6 +117,22 @@ def test_demo_plays_to_its_end(tmp_path):
     assert "attempt 2: 503" in ran.stdout
 
 
+@pytest.fixture(params=["as it comes", "nats and engine", "postgresql"])
+def surroundings(request, monkeypatch, tmp_path):
+    """What the agent stands on, as the environment says it."""
+    if request.param == "nats and engine":
+        monkeypatch.setenv("TOCSIN_BROKER", request.getfixturevalue("shared_nats").url)
+        monkeypatch.setenv("TOCSIN_BROKER_PREFIX", uuid.uuid4().hex)
+        monkeypatch.setenv("TOCSIN_AGENT_TIMER", "engine")
+    elif request.param == "postgresql":
+        monkeypatch.setenv("TOCSIN_AGENT_DATABASE", request.getfixturevalue("postgresql_url"))
+        migrated = subprocess.run(
+            [*MAIN, "migrate", "--data-dir", tmp_path], capture_output=True, text=True, check=False
+        )
+        assert "agentSchema" in migrated.stdout, migrated.stderr
+
+
+@pytest.mark.usefixtures("surroundings")
 def test_demo_of_service_calls_plays_to_its_end(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--agent"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

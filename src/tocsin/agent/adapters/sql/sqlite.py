@@ -82,10 +82,13 @@ class SqliteDatabase:
         return self._engine
 
     async def open(self) -> None:
-        """Locks, migrates, starts the threads."""
+        """Locks, migrates, starts the threads. Creates the folder and the file when they are missing."""
         self._loop = asyncio.get_running_loop()
-        if self._path and not self._path.parent.is_dir():
-            raise StoreUnavailable(f"the folder {self._path.parent} does not exist")
+        if self._path:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreUnavailable(f"the folder {self._path.parent} can't be made: {error.strerror}") from error
         await self._acquire()
         opened = self._loop.create_future()
         self._thread = threading.Thread(target=self._write_all, args=(opened,), name="agent-database", daemon=True)

@@ -149,7 +149,8 @@ http_execution_log = Table(
     PrimaryKeyConstraint("tenant_id", "service_call_id", "execution_id", name="pk_http_execution_log"),
     _of_service_call("http_execution_log"),
     CheckConstraint(
-        "request_method IN ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')", name="ck_http_execution_log_request_method"
+        "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')",
+        name="ck_http_execution_log_request_method",
     ),
     sqlite_strict=True,
 )

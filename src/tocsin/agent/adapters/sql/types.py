@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Dialect, Integer, Text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, US_PER_SECOND, format_instant, parse_instant
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTANT_CHARS = 27
@@ -73,6 +73,9 @@ def from_datetime(moment: datetime | None) -> int | None:
     """Exactly, without floating point."""
     if moment is None:
         return None
+    if moment.tzinfo is None:
+        # asyncpg sends the very first and last instants as -infinity and infinity, and hands those out without a zone.
+        return INSTANT_MAX if moment.year > 1 else INSTANT_MIN
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * US_PER_SECOND + since.microseconds
 
