@@ -174,11 +174,12 @@ class PollingTimers:
                 self._failed(error)
                 self._found_again(min(self._under_way[key] for key in keys))
             self._let_go(keys)
-            self._alarm.ring()
 
     def _let_go(self, keys: Sequence[Key]) -> None:
         for key in keys:
             self._under_way.pop(key, None)
+        # The worker may be waiting for room.
+        self._alarm.ring()
 
     def _found_again(self, due_at: int) -> None:
         """What is due from then on has to be looked at once more."""
