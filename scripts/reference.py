@@ -15,8 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from reference_telemetry import api_page, events_page, metrics_page
 
+from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
 from tocsin.config import Settings, env_name, setting_name
@@ -81,6 +83,12 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
         "Service calls: what they can ask for, and how the agent spends time and memory.",
         AgentLimits,
     ),
+    ("The agent's messages", "Between its modules, within the process or over a broker.", BusLimits),
+    (
+        "The agent's database",
+        "Beside `sqlite.synchronous` and `sqlite.busy_timeout`, which hold for it too.",
+        SqlSettings,
+    ),
 )
 
 
@@ -126,7 +134,7 @@ def _limits(kind: type) -> dict[str, str]:
     for line in inspect.getsource(kind).splitlines():
         if (said := re.match(r"\s*#: ?(.*)", line)) is not None:
             fresh.append(said[1])
-        elif (field := re.match(r"\s*(\w+): (?:int|float)\b", line)) is not None:
+        elif (field := re.match(r"\s*(\w+): (?:int|float|str)\b", line)) is not None:
             name = names[field[1]]
             comment = " ".join(fresh) or OTHERWISE_UNDESCRIBED.get(name, comment)
             fresh = []

@@ -106,6 +106,10 @@ def _operation(operation: Operation) -> list[str]:
     ]
     lines.append(f"Answers {operation.status}{'; ' + errors if errors else ''}.")
     lines.append("")
+    if operation.parameters:
+        lines += ["| parameter | in | meaning |", "| --- | --- | --- |"]
+        lines += [f"| `{given.name}` | {given.place} | {given.description} |" for given in operation.parameters]
+        lines.append("")
     if operation.request is not None:
         lines += ["| member | required |", "| --- | --- |"]
         for field in msgspec.structs.fields(operation.request):

@@ -13,6 +13,7 @@ _SLOW = (
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",
+    "tests/integration/cli/test_tutorials.py",
     "tests/integration/api/test_openapi.py",
     "test_random_histories_look_like_the_memory",
 )

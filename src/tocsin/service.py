@@ -9,7 +9,7 @@ import asyncio
 import base64
 import binascii
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -179,6 +179,20 @@ class TimerService:
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
         return _view_of_stored(row, shard_id)
+
+    async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
+        """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
+        shards: dict[int, dict[bytes, str]] = {}
+        for timer_id in timer_ids:
+            shard_id, uuid = self._place(namespace, timer_id)
+            shards.setdefault(shard_id, {})[uuid] = timer_id
+        views = {}
+        for shard_id, ids in shards.items():
+            for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
+                row = found.live or found.finished
+                if row:
+                    views[ids[uuid]] = _view_of_stored(row, shard_id)
+        return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable."""

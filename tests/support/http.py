@@ -31,6 +31,12 @@ class Client:
         async with asyncio.timeout(timeout_s):
             return await self._exchange(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
 
+    async def delete(self, path: str, timeout_s: float = 15.0) -> int:
+        """The status of a DELETE."""
+        async with asyncio.timeout(timeout_s):
+            status, _ = await self._exchange(b"DELETE %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
+            return status
+
     async def _post(self, path: str, body: bytes) -> tuple[int, Any]:
         return await self._exchange(
             b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"

@@ -78,7 +78,8 @@ class TestSources:
         for kind in LIMITS:
             for field in dataclasses.fields(kind):
                 seconds = other.get(field.name, 7_000_000) // 1_000_000
-                text = f"{seconds}s" if field.name.endswith(("_us", "_s")) else "7"
+                text = f"{seconds}s" if field.name.endswith(("_us", "_ms", "_s")) else "7"
+                text = "NORMAL" if field.name == "synchronous" else text
                 monkeypatch.setenv(env_name(limit_setting(kind, field)), text)
         settings = load_settings()
         made = (
@@ -87,11 +88,14 @@ class TestSources:
             settings.input_limits(),
             settings.api_limits(),
             settings.agent_limits(),
+            settings.bus_limits(),
+            settings.sql_settings(),
         )
         assert {type(limits) for limits in made} == LIMITS.keys()
         for limits in made:
             for name, value in dataclasses.asdict(limits).items():
-                assert value == other.get(name, 7_000_000 if name.endswith("_us") else 7), name
+                seven = {"_us": 7_000_000, "_ms": 7_000}.get(name[-3:], "NORMAL" if name == "synchronous" else 7)
+                assert value == other.get(name, seven), name
 
     def test_values_as_people_write_them(self, file):
         settings = load_settings(

@@ -21,7 +21,7 @@ class AgentLimits:
     response_headers_max: int = 64
     #: Requests to services under way at once, in all and to one scheme, host and port.
     executions_in_flight_max: int = 512
-    executions_per_destination_max: int = 64
+    executions_per_destination_max: int = 256
     #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
     executions_max: int = 3
     #: Characters of a name, of a tag, of an idempotency key; tags of a call.
@@ -36,6 +36,8 @@ class AgentLimits:
     #: The timer's worker looks for due schedules at least this often, and this many at a time.
     polling_interval_us: int = 5_000_000
     polling_batch_max: int = 100
+    #: Schedules that were found and are not yet told and marked.
+    polling_in_flight_max: int = 1_000
     #: What falls due within this time is told together: a schedule may be told later by it, never earlier.
     polling_gather_us: int = 5_000
     #: The watchdog's interval, calls it looks at in one transaction, and how far behind a call may be before it acts.
@@ -51,9 +53,9 @@ class AgentLimits:
     outbox_backoff_max_us: int = 30_000_000
     #: How long rows that were taken gather before they are marked; how often the table is searched for rows of which
     #: nobody was told (a commit whose outcome stayed unknown); how long a stop waits for what is under way.
-    outbox_mark_interval_us: int = 10_000
+    outbox_mark_interval_us: int = 50_000
     outbox_sweep_interval_us: int = 10_000_000
-    outbox_close_timeout_us: int = 5_000_000
+    outbox_close_timeout_us: int = 1_000_000
     #: How long published outbox rows are kept: traces are made from them.
     outbox_retention_us: int = 86_400_000_000
     #: How long finished calls are kept.

@@ -43,7 +43,13 @@ def constraints(
         "RequestSpec": {
             "url": call["callbackUrl"],
             "method": {"enum": [*call["method"]["enum"], "OPTIONS"]},
-            "headers": call["headers"],
+            "headers": {
+                "propertyNames": {"pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
+                "additionalProperties": {
+                    "type": "string",
+                    "pattern": r"^([\u0021-\u007e]([\t\u0020-\u007e]*[\u0021-\u007e])?)?$",
+                },
+            },
             "body": {
                 "description": "Any JSON: a string is sent as its text, anything else as JSON. At most "
                 f"{body_max} bytes. Not with GET and HEAD."

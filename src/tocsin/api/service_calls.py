@@ -188,7 +188,8 @@ def _outcome(record: CallRecord) -> wire.Outcome | msgspec.UnsetType:
 def _trace_entry(entry: TraceEntry) -> wire.TraceEntry:
     return wire.TraceEntry(
         at=format_instant(entry.at),
-        kind=entry.kind,
+        # Databases name their tables in subclasses of str, which the encoder doesn't know.
+        kind=str(entry.kind),
         name=entry.name,
         id=entry.id,
         detail=entry.detail,

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _Aggregate = tuple[str, str]
 _US = 1e-6
+_CLOCK_RESOLUTION_S = 1e-5
 
 
 class DeadLetter(NamedTuple):
@@ -341,7 +342,8 @@ class Subscription(Generic[T]):
             self._later_timer = loop.call_at(self._later[0][0], self._time_came)
 
     def _time_came(self) -> None:
-        now = asyncio.get_running_loop().time()
+        # Event loops call a little early, by the resolution of their clocks.
+        now = asyncio.get_running_loop().time() + _CLOCK_RESOLUTION_S
         while self._later and self._later[0][0] <= now:
             self._make_ready(heappop(self._later)[2])
         self._set_later_timer()

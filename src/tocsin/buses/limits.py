@@ -47,5 +47,7 @@ class BusLimits:
     nats_duplicate_window_us: int = 120_000_000
     #: Copies of the streams in a cluster of brokers.
     nats_replicas: int = 1
+    #: How often deadlines, signs of life and the connection are looked at.
+    nats_tick_us: int = 250_000
     #: How long the end of a connection may take.
     nats_close_timeout_us: int = 2_000_000

@@ -54,9 +54,12 @@ class Pool:
         """Sends the attempt on an idle connection, or opens one, or lets it wait for the limit."""
         if not attempt.replayed:
             destination = self._destinations.get(attempt.origin.destination)
-            if destination is not None and destination.idle and (attempt.replayable or self._is_fresh(destination)):
-                destination.idle.pop().start(attempt, self._clock.now_us())
-                return
+            if destination is not None and destination.idle:
+                if attempt.replayable or self._is_fresh(destination):
+                    destination.idle.pop().start(attempt, self._clock.now_us())
+                    return
+                # Else rare requests would leave a connection behind each.
+                self._close_oldest(destination)
         if self._is_full() and not self._close_an_idle():
             self._waiting.append(attempt)
             return
@@ -187,11 +190,14 @@ class Pool:
     def _close_an_idle(self) -> bool:
         for destination in self._destinations.values():
             if destination.idle:
-                connection = destination.idle[0]
-                self._forget(connection)
-                connection.abort()
+                self._close_oldest(destination)
                 return True
         return False
+
+    def _close_oldest(self, destination: _Destination) -> None:
+        connection = destination.idle[0]
+        self._forget(connection)
+        connection.abort()
 
     def _discard(self, connection: Connection) -> None:
         self._forget(connection)
@@ -216,9 +222,7 @@ class Pool:
         oldest_ns = time.monotonic_ns() - self._limits.idle_timeout_us * 1_000
         for name, destination in list(self._destinations.items()):
             while destination.idle and destination.idle[0].idle_since_ns <= oldest_ns:
-                connection = destination.idle[0]
-                self._forget(connection)
-                connection.abort()
+                self._close_oldest(destination)
             if not destination.connections:
                 del self._destinations[name]
         if self._destinations:

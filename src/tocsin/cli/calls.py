@@ -241,9 +241,10 @@ def delete(
         raise Refused("\n".join(refused))
 
 
-@app.command("new-tenant", epilog="Example: export TOCSIN_TENANT=$(tocsin calls new-tenant)")
+@app.command("new-tenant", epilog="Example: tocsin calls new-tenant")
 def new_tenant() -> None:
-    """Print an id for a new tenant, a UUID v7. A tenant needs no other beginning: its calls name it."""
+    """Print an id for a new tenant, a UUID v7: export TOCSIN_TENANT=$(tocsin calls new-tenant). It needs no other
+    beginning: calls name their tenant."""
     typer.echo(_new_id())
 
 

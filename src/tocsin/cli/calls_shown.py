@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 #: Of a body that is longer, a table shows the beginning; --json has all that was kept.
 BODY_CHARS_MAX = 200
+_INSTANT = re.compile(r"\A\d{4}-\d\d-\d\dT([0-9:.]+Z)\Z")
 
 
 def show_call(call: Mapping[str, Any]) -> None:
@@ -161,8 +163,13 @@ def _depths(entries: Sequence[Mapping[str, Any]]) -> list[int]:
 def _detail(detail: Mapping[str, Any]) -> str:
     parts = []
     for name, value in detail.items():
-        if value is not None and value != "":
+        if name.endswith("AtUs") and isinstance(value, int):
+            parts.append(f"{name[:-2]}={format_instant(value)[11:]}")
+        elif name != "serviceCallId" and value is not None and value != "":
+            # All of it is about one call, whose id everybody has just typed.
             text = value if isinstance(value, str) else output.compact(value)
+            # Days are told by the line's own time.
+            text = _INSTANT.sub(r"\1", text or "")
             parts.append(f"{name}={_shortened(text)}")
     return "  ".join(parts)
 

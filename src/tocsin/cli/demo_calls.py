@@ -18,7 +18,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tocsin.cli import output
-from tocsin.cli.calls_shown import execution_table, lag_text, outcome_text, trace_table
+from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
 from tocsin.cli.demo_scenes import LOOK_INTERVAL_S, PATIENCE_S, served
 from tocsin.cli.failure import Refused
 from tocsin.cli.receiver import Answer, Receiver, Ring
@@ -58,7 +58,8 @@ class Scene:
 
 async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     """Plays all scenes to their end, with the server's data in `folder`; Refused when one ends otherwise than it has to."""
-    configure_logging("warning" if plain else "error", "console")
+    # What fails here fails on purpose; what goes wrong beside that is still said.
+    configure_logging("error", "console")
     scenes = {scene.name: scene for scene in _scenes()}
     tenant = Uuid7Source(lambda: time.time_ns() // 1_000)()
     receiver = Receiver(_Answers(scenes))
@@ -164,27 +165,44 @@ async def _call(client: httpx.AsyncClient, method: str, path: str, body: Any = N
 
 
 async def _conclude(client: httpx.AsyncClient, scenes: dict[str, Scene], tenant: str) -> None:
-    """Each call's outcome, lag and executions; then one call's trace, and how to get it."""
-    console = output.console()
+    """What became of each call, the log of executions, one call's trace, and how to get it."""
     for scene in scenes.values():
-        if scene.status == "deleted":
-            _headline(scene, "never made; nothing is kept of it")
-            continue
-        scene.call = await _call(client, "GET", f"{CALLS}/{scene.call_id}")
-        lag = lag_text(scene.call)
-        _headline(scene, outcome_text(scene.call.get("outcome")) + (f", began {lag}" if lag else ""))
-        console.print(execution_table(scene.call["executions"]))
+        if scene.status != "deleted":
+            scene.call = await _call(client, "GET", f"{CALLS}/{scene.call_id}")
     traced = scenes[TRACED]
     trace = await _call(client, "GET", f"{CALLS}/{traced.call_id}/trace")
-    console.print(Text(f"All that correlation id {trace['correlationId']} led to ({traced.name}):", style="bold"))
-    console.print(trace_table(trace))
-    output.note(f"With --keep, or on your own server: tocsin calls get {traced.call_id} --trace --tenant {tenant}")
+    _title("What became of them")
+    output.print_table(
+        ("call", "state", "outcome", "began"),
+        [
+            (scene.name, scene.status, outcome_text(scene.call.get("outcome")), lag_text(scene.call))
+            if scene.status != "deleted"
+            else (scene.name, scene.status, "never made; nothing is kept of it", "")
+            for scene in scenes.values()
+        ],
+    )
+    _title("The log of executions")
+    output.print_table(
+        ("call", "execution", "started", "took", "answer"),
+        [
+            (
+                scene.name,
+                execution["executionId"],
+                execution["startedAt"].partition("T")[2],
+                took_text(execution),
+                (execution.get("response") or {}).get("status"),
+            )
+            for scene in scenes.values()
+            for execution in scene.call.get("executions", ())
+        ],
+    )
+    _title(f"All that correlation id {trace['correlationId']} led to ({traced.name})")
+    output.console().print(trace_table(trace))
+    output.note(f"That was: tocsin calls get {traced.call_id} --trace --tenant {tenant}")
 
 
-def _headline(scene: Scene, said: str) -> None:
-    line = Text.assemble((f"{scene.name}  ", "bold"), (scene.status, output.STATUS_STYLES.get(scene.status, "")))
-    line.append(f"  {said}")
-    output.console().print(line, soft_wrap=True)
+def _title(text: str) -> None:
+    output.console().print(Text(text, style="bold"), soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -73,17 +73,22 @@ class RingPrinter:
         self.count += 1
         if self._as_json:
             shown = {"lagMs": None if lag_us is None else lag_us / 1e3, "answered": status, "headers": ring.headers}
-            output.print_json({"path": ring.path, **body, **shown})
+            came = body if "timerId" in body else {"method": ring.method, "body": _text(ring)}
+            output.print_json({"path": ring.path, **came, **shown})
             return
         line = Text(time.strftime("%H:%M:%S  "), style="dim")
-        line.append(f"{body.get('namespace', '?')}/{body.get('timerId', ring.path)}", style="bold")
+        # A service call, or what else came by: nothing is known of it but the request itself.
+        plain = "timerId" not in body
+        line.append(
+            f"{ring.method} {ring.path}" if plain else f"{body.get('namespace')}/{body['timerId']}", style="bold"
+        )
         if lag_us is not None:
             line.append(f"  {lag_us / 1e3:+,.1f} ms", style="red" if lag_us < 0 else "green")
         if "attempt" in body:
             line.append(f"  attempt {body['attempt']}")
         line.append(f"  → {status}", style="" if status < 300 else "yellow")
-        payload = output.compact(body.get("payload"))
-        if payload is not None:
+        payload = " ".join(_text(ring).split()) if plain else output.compact(body.get("payload"))
+        if payload:
             line.append(f"  {payload if len(payload) <= PAYLOAD_CHARS_MAX else payload[: PAYLOAD_CHARS_MAX - 1] + '…'}")
         self._console.print(line, soft_wrap=True)
 
@@ -160,6 +165,10 @@ class Echo:
         if len(self._rescheduled) > COUNTED_TIMERS_MAX:
             self._rescheduled.popitem(last=False)
         return True
+
+
+def _text(ring: Ring) -> str:
+    return ring.body.decode(errors="replace")
 
 
 def _lag_us(body: dict[str, Any], now_us: int) -> int | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import AsJson, ConfigFile, DataDir, Store
+from tocsin.cli.options import AgentDatabase, AsJson, ConfigFile, DataDir, Store
+
+if TYPE_CHECKING:
+    from tocsin.config import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -13,25 +18,55 @@ def register(app: typer.Typer) -> None:
     app.command("migrate", epilog="Example: tocsin migrate --data-dir /var/lib/tocsin")(migrate)
 
 
-def migrate(config: ConfigFile = None, data_dir: DataDir = None, store: Store = None, as_json: AsJson = False) -> None:
-    """Bring the store's schema to this version, creating it if needed. `serve` does so too; the server must not run."""
+def migrate(
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    store: Store = None,
+    agent_database: AgentDatabase = None,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="The timers' store alone.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the schemas of the store and of the agent's database to this version, creating them if needed. `serve` does
+    so too; the server must not run."""
     import asyncio
 
     from tocsin.config import load_settings
-    from tocsin.server.stores import newest_schema, open_store
 
-    settings = load_settings({"config": config, "data_dir": data_dir, "store": store})
-    opened = open_store(settings, memory=False)
-
-    async def open_and_close() -> int:
-        try:
-            return await opened.open(settings.shards)
-        finally:
-            await opened.close()
-
-    shards = asyncio.run(open_and_close())
-    result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
+    settings = load_settings(
+        {
+            "config": config,
+            "data_dir": data_dir,
+            "store": store,
+            "agent_database": agent_database,
+            "agent_enabled": False if no_agent else None,
+        }
+    )
+    result = asyncio.run(_migrate(settings))
     if as_json:
         output.print_json(result)
     else:
         output.print_fields(result)
+
+
+async def _migrate(settings: Settings) -> dict[str, Any]:
+    from tocsin.agent.adapters.sql import database as agent
+    from tocsin.config.values import redacted
+    from tocsin.server.stores import newest_schema, open_store
+
+    opened = open_store(settings, memory=False)
+    try:
+        shards = await opened.open(settings.shards)
+    finally:
+        await opened.close()
+    result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
+    if not settings.agent_enabled:
+        return result
+    database = agent.AgentDatabase(settings.agent_database_url(), settings.sql_settings())
+    try:
+        await database.open()
+        return result | {
+            "agentDatabase": redacted(settings.agent_database_url()),
+            "agentSchema": database.schema_version,
+        }
+    finally:
+        await database.close()

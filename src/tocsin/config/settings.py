@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
@@ -53,7 +55,9 @@ from tocsin.model.validation import InputLimits
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits)
+_UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
+
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -62,11 +66,13 @@ LIMITS: dict[type, str] = {
     InputLimits: "",
     ApiLimits: "api",
     AgentLimits: "agent",
+    BusLimits: "bus",
+    SqlSettings: "agent_sql",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -80,9 +86,16 @@ _ZERO_ALLOWED = frozenset(
 )
 
 
+#: Of the agent's database, what is set for the timers' SQLite store and holds for both.
+_SHARED_WITH_SQLITE = {"synchronous": "sqlite_synchronous", "busy_timeout_ms": "sqlite_busy_timeout"}
+
+
 def limit_setting(kind: type, field: dataclasses.Field[Any]) -> str:
-    """The field of Settings that fills a limit. A callback limit that input has too is one setting for both."""
-    name = field.name.removesuffix("_us").removesuffix("_s")
+    """The field of Settings that fills a limit. A callback limit that input has too is one setting for both, as is what
+    both databases of SQLite have."""
+    if kind is SqlSettings and field.name in _SHARED_WITH_SQLITE:
+        return _SHARED_WITH_SQLITE[field.name]
+    name = field.name.removesuffix("_us").removesuffix("_ms").removesuffix("_s")
     shared = {limit.name for limit in dataclasses.fields(InputLimits)}
     section = "" if kind is CallbackLimits and field.name in shared else LIMITS[kind]
     return f"{section}_{name}" if section else name
@@ -93,6 +106,8 @@ def _limit_fields() -> dict[str, Any]:
     for kind in LIMITS:
         for field in dataclasses.fields(kind):
             name = limit_setting(kind, field)
+            if name in _SHARED_WITH_SQLITE.values():
+                continue
             least = 0 if name in _ZERO_ALLOWED else 1
             default: Any = field.default
             if _unit_us(field):
@@ -110,15 +125,18 @@ def _limit_fields() -> dict[str, Any]:
 
 def _unit_us(field: dataclasses.Field[Any]) -> int:
     """Microseconds in the limit's unit; 0 for what is no duration."""
-    return 1 if field.name.endswith("_us") else US_PER_SECOND if field.name.endswith("_s") else 0
+    return next((unit_us for suffix, unit_us in _UNITS_US if field.name.endswith(suffix)), 0)
 
 
 def setting_name(field: str) -> str:
     """How a field is written in the file and in messages: `egress.allow` for `egress_allow`."""
-    section, _, rest = field.partition("_")
     # `callbacks_in_flight_max` is the engine's own, not one of the table.
     own = {limit.name for limit in dataclasses.fields(EngineLimits)}
-    return f"{section}.{rest}" if section in SECTIONS and field not in own else field
+    # The longest name first: `agent_sql` begins as `agent` does.
+    for section in sorted(SECTIONS, key=len, reverse=True):
+        if field.startswith(f"{section}_") and field not in own:
+            return f"{section}.{field.removeprefix(f'{section}_')}"
+    return field
 
 
 def env_name(field: str) -> str:
@@ -271,12 +289,24 @@ class Settings(_Limits):
         values = {}
         for field in dataclasses.fields(kind):
             value = getattr(self, limit_setting(kind, field))
-            values[field.name] = value / US_PER_SECOND if field.name.endswith("_s") else value
+            if field.name.endswith("_ms"):
+                value = max(1, value // 1_000)
+            elif field.name.endswith("_s"):
+                value = value / US_PER_SECOND
+            values[field.name] = value
         return kind(**values)
 
     def agent_limits(self) -> AgentLimits:
         """The service agent's share."""
         return self._filled(AgentLimits)
+
+    def bus_limits(self) -> BusLimits:
+        """The bus's share."""
+        return self._filled(BusLimits)
+
+    def sql_settings(self) -> SqlSettings:
+        """How the agent's database is used."""
+        return self._filled(SqlSettings)
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""

@@ -106,7 +106,7 @@ class Delivery(Protocol):
 #: Deals with some messages at once, of different aggregates, in their order. While it runs, its subscription gets no
 #: further batch, so that what arrives meanwhile gathers into the next. When it returns, every delivery that was not kept
 #: is acknowledged. When it raises, every one that was neither kept nor settled failed; they come again one by one, so
-#: that one bad message takes no other along.
+#: that one bad message takes no other along (in smaller batches, when what was raised passes by itself).
 Handler = Callable[[Sequence[Delivery]], Awaitable[None]]
 
 #: Answers commands: one reply for each, in their order. When it raises for several, they are given again one by one; what

@@ -33,6 +33,7 @@ from tocsin.model.errors import ConfigError, StoreError, TocsinError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
+from tocsin.server.agent import ServiceAgent
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
@@ -113,6 +114,7 @@ class Server:
         self._socket: socket.socket | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
+        self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
         self.url = ""
@@ -145,11 +147,16 @@ class Server:
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
-        metrics = Metrics(self._gauges)
+        rules = InputRules(settings.input_limits(), egress.check_url)
+        if settings.agent_enabled:
+            self._agent = ServiceAgent(settings, self._caller, clock, rules)
+            await self._agent.open()
+        agent = self._agent
+        metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
         observe = fan_out([metrics, EventLog(time.monotonic)])
         context = Context(
             store=self._store,
-            caller=self._caller,
+            caller=self._caller if agent is None or agent.caller is None else agent.caller,
             clock=clock,
             limits=settings.engine_limits(),
             observe=observe,
@@ -170,9 +177,12 @@ class Server:
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
+        if agent is not None:
+            await agent.start(self.service)
         app = Api(
             self.service,
-            rules=InputRules(settings.input_limits(), egress.check_url),
+            rules=rules,
+            agent=None if agent is None else agent.calls,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
@@ -216,6 +226,9 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        if self._agent is not None:
+            await self._agent.stop()
+            self._agent = None
         if self._supervisor is not None:
             await self._supervisor.close()
             self._supervisor = None

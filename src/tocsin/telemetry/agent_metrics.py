@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tocsin.agent import events
 from tocsin.agent.events import AgentEvent
@@ -53,7 +53,7 @@ class AgentMetrics(Tally):
     """Observes events and shows them. `gauges` is asked at each scrape for the values named in AGENT_GAUGES but that of the
     last poll, which is known here; `now_s` is the wall clock, in seconds."""
 
-    def __init__(self, gauges: Callable[[], dict[str, float]], now_s: Callable[[], float]) -> None:
+    def __init__(self, gauges: Callable[[], Mapping[str, float]], now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self.last_poll_s = 0.0
         super().__init__(

@@ -15,6 +15,7 @@ import httpx
 import pytest
 import uvicorn
 import uvloop
+from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
 
 from tocsin.api.app import Api
@@ -46,6 +47,7 @@ class Served:
     """A running server: what it serves, and where."""
 
     service: FakeTimerService
+    agent: FakeAgent
     keys: Keys
     url: str
     client: httpx.Client
@@ -59,10 +61,14 @@ class Served:
         return self.client.post(f"/api/v1/{path}", json=body, **options)
 
 
-def make_api(service: FakeTimerService, keys: Keys, **options: Any) -> Api:
+def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = None, **options: Any) -> Api:
+    rules = InputRules(InputLimits(), refuse_private)
+    if agent is not None:
+        agent.check_url, agent.check_due = rules.url, rules.instant
     return Api(
         service,
-        rules=InputRules(InputLimits(), refuse_private),
+        rules=rules,
+        agent=None if agent is None else agent.service_calls(),
         clock=SystemClock(),
         keys=keys,
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
@@ -99,10 +105,12 @@ def serve() -> Iterator[Callable[..., Served]]:
     with ExitStack() as stack:
 
         def start(**options: Any) -> Served:
-            service, keys = FakeTimerService(), options.pop("keys", None) or Keys()
-            url = stack.enter_context(serving(make_api(service, keys, **options)))
+            service, agent = FakeTimerService(), FakeAgent()
+            keys = options.pop("keys", None) or Keys()
+            with_agent = agent if options.pop("agent", True) else None
+            url = stack.enter_context(serving(make_api(service, keys, with_agent, **options)))
             client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
-            return Served(service, keys, url, client)
+            return Served(service, agent, keys, url, client)
 
         yield start
 
@@ -116,4 +124,5 @@ def module_server(serve: Callable[..., Served]) -> Served:
 def server(module_server: Served) -> Served:
     """The module's server, with nothing in it."""
     module_server.service.clear()
+    module_server.agent.clear()
     return module_server

@@ -71,6 +71,7 @@ def test_server_gives_out_this_description(open_server: Served) -> None:
 
 def test_examples_are_accepted_and_answered_as_described(open_server: Served) -> None:
     open_server.service.clear()
+    open_server.agent.clear()
     document = open_server.client.get("/openapi.json").json()
     called = 0
     for path, methods in document["paths"].items():
@@ -78,6 +79,9 @@ def test_examples_are_accepted_and_answered_as_described(open_server: Served) ->
             content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
             if "example" in content:
                 Draft202012Validator(resolve(document, content["schema"])).validate(content["example"])
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
             answer = open_server.client.request(method, path, json=content.get("example", {} if content else None))
             described = operation["responses"][str(answer.status_code)]
             assert answer.is_success, (path, answer.text)

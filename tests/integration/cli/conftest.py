@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -14,6 +19,7 @@ from tocsin.cli.app import run
 from tocsin.cli.receiver import Answer, Receiver, Ring
 
 READY_TIMEOUT_S = 10.0
+MAIN = [sys.executable, "-u", "-c", "from tocsin.cli.app import main; main()"]
 
 
 class Ran(NamedTuple):
@@ -119,8 +125,6 @@ def scripted() -> Iterator[ScriptedServer]:
 @pytest.fixture
 def tocsin(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Callable[..., Ran]:
     """Runs a command in this process, in an empty folder and an environment without settings."""
-    import os
-
     for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -132,3 +136,22 @@ def tocsin(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
         return Ran(code, out, err)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a running server."""
+    folder = tmp_path_factory.mktemp("node")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+    command = [*MAIN, "serve", "--port", "0", "--data-dir", str(folder), "--log-level", "error"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        yield re.search(r"http://[\d.:]+", process.stdout.readline())[0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+
+
+@pytest.fixture
+def cli(tocsin: Callable[..., Ran], node: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Runs a client command against the node."""
+    monkeypatch.setenv("TOCSIN_URL", node)
+    return tocsin

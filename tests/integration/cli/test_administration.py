@@ -63,6 +63,24 @@ class TestMigrate:
         assert ran.json()["schema"] >= 1
         assert ran.json()["shards"] == 4
 
+    def test_the_agents_database_goes_along(self, tocsin, tmp_path):
+        ran = tocsin("migrate", "--data-dir", "d", "--json")
+        assert ran.code == 0, ran.err
+        assert ran.json()["agentDatabase"] == "sqlite:///d/agent.db"
+        assert ran.json()["agentSchema"] >= "0002"
+        assert (tmp_path / "d" / "agent.db").exists()
+
+    def test_the_agents_database_can_be_left_out(self, tocsin, tmp_path):
+        ran = tocsin("migrate", "--data-dir", "d", "--no-agent", "--json")
+        assert ran.code == 0, ran.err
+        assert "agentSchema" not in ran.json()
+        assert not (tmp_path / "d" / "agent.db").exists()
+
+    def test_an_agents_database_of_an_unknown_kind(self, tocsin):
+        ran = tocsin("migrate", "--agent-database", "oracle://x/y")
+        assert ran.code == 2
+        assert "agent.database" in ran.err
+
     def test_what_is_no_database_is_refused(self, tocsin, tmp_path):
         (tmp_path / "tocsin.db").write_text("hello " * 1_000)
         ran = tocsin("migrate", "--data-dir", ".")

@@ -59,6 +59,18 @@ def test_json_for_programs():
         assert shown["lagMs"] > 0
 
 
+def test_a_service_call_is_shown_as_the_request_it_is():
+    with echo() as (process, connection):
+        assert ring(connection, {"cups": 2}) == (200, None)
+        line = process.stdout.readline()
+        assert "POST /hook" in line
+        assert '{"cups": 2}' in line
+    with echo("--json") as (process, connection):
+        ring(connection, [1])
+        shown = json.loads(process.stdout.readline())
+        assert (shown["method"], shown["path"], shown["body"]) == ("POST", "/hook", "[1]")
+
+
 def test_fail_rate_counts_for_that_share():
     with echo("--fail-rate", "1") as (_, connection):
         assert ring(connection)[0] == 500

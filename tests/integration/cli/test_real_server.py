@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import subprocess
-import sys
+import uuid
 
 import pytest
 
+from tests.integration.cli.conftest import MAIN
 from tocsin.cli.receiver import Answer
-
-MAIN = [sys.executable, "-u", "-c", "from tocsin.cli.app import main; main()"]
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory):
-    """The URL of a running server."""
-    folder = tmp_path_factory.mktemp("node")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-    command = [*MAIN, "serve", "--port", "0", "--data-dir", str(folder), "--log-level", "error"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        yield re.search(r"http://[\d.:]+", process.stdout.readline())[0]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == 0
-
-
-@pytest.fixture
-def cli(tocsin, node, monkeypatch):
-    """Runs a client command against the node."""
-    monkeypatch.setenv("TOCSIN_URL", node)
-    return tocsin
 
 
 def test_a_timers_life(cli, scripted):
@@ -138,3 +115,97 @@ def test_demo_plays_to_its_end(tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "now completed, soon completed, retried completed, rescheduled completed, canceled canceled" in ran.stderr
     assert "attempt 2: 503" in ran.stdout
+
+
+@pytest.fixture(params=["as it comes", "nats and engine", "postgresql"])
+def surroundings(request, monkeypatch, tmp_path):
+    """What the agent stands on, as the environment says it."""
+    if request.param == "nats and engine":
+        monkeypatch.setenv("TOCSIN_BROKER", request.getfixturevalue("shared_nats").url)
+        monkeypatch.setenv("TOCSIN_BROKER_PREFIX", uuid.uuid4().hex)
+        monkeypatch.setenv("TOCSIN_AGENT_TIMER", "engine")
+    elif request.param == "postgresql":
+        monkeypatch.setenv("TOCSIN_AGENT_DATABASE", request.getfixturevalue("postgresql_url"))
+        migrated = subprocess.run(
+            [*MAIN, "migrate", "--data-dir", tmp_path], capture_output=True, text=True, check=False
+        )
+        assert "agentSchema" in migrated.stdout, migrated.stderr
+
+
+@pytest.mark.usefixtures("surroundings")
+def test_demo_of_service_calls_plays_to_its_end(tmp_path):
+    ran = subprocess.run([*MAIN, "demo", "--agent"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for text in ("HTTP_STATUS: HTTP 503", "CONNECTION_FAILED", "names the same call", "never made"):
+        assert text in ran.stdout, text
+    assert ran.stdout.count("twice    GET came") == 1
+    assert "ServiceCallSucceeded" in ran.stdout
+
+
+class TestServiceCalls:
+    @pytest.fixture
+    def calls(self, cli, monkeypatch):
+        monkeypatch.setenv("TOCSIN_TENANT", cli("calls", "new-tenant").out.strip())
+        return lambda *arguments: cli("calls", *arguments)
+
+    def test_a_calls_life(self, calls, scripted):
+        scripted.script = [Answer(201, b'{"made": 1}')]
+        body = ["--body", '{"a": 1.50}', "-H", "Authorization: Bearer secret"]
+        call = calls("submit", "life", scripted.url, "--in", "300ms", *body, "--tag", "x", "-q").out.strip()
+        assert calls("list", "--tag", "x", "--json").json()["serviceCalls"][0]["serviceCallId"] == call
+        waited = calls("get", call, "--wait")
+        assert waited.code == 0, waited.err
+        assert "201 in" in waited.out
+        assert '{"made": 1}' in waited.out
+        assert scripted.rings[-1].body == b'{"a": 1.50}'
+        assert scripted.rings[-1].headers["authorization"] == "Bearer secret"
+        shown = calls("get", call, "--json")
+        assert "Bearer secret" not in shown.out
+        assert [execution["response"]["status"] for execution in shown.json()["executions"]] == [201]
+        assert calls("tag", call, "a/b ü").code == 0
+        assert sorted(calls("get", call, "--json").json()["tags"]) == ["a/b ü", "x"]
+        assert calls("untag", call, "a/b ü").code == 0
+        assert calls("get", call, "--json").json()["tags"] == ["x"]
+        trace = calls("get", call, "--trace", "--json").json()["entries"]
+        assert {"ServiceCallSubmitted", "ExecutionSucceeded", "ServiceCallSucceeded"} <= {e["name"] for e in trace}
+        assert "Bearer secret" not in calls("get", call, "--trace", "--json").out
+        late = calls("delete", call)
+        assert late.code == 1
+        assert "SERVICE_CALL_NOT_SCHEDULED" in late.err
+
+    def test_deleted_in_time(self, calls, scripted):
+        call = calls("submit", "never", scripted.url, "--in", "1h", "-q").out.strip()
+        assert calls("delete", call).code == 0
+        gone = calls("get", call)
+        assert gone.code == 1
+        assert "SERVICE_CALL_NOT_FOUND" in gone.err
+        assert not scripted.rings
+
+    def test_a_failing_one(self, calls, scripted):
+        scripted.script = [Answer(503, b"out of order")]
+        ran = calls("submit", "bad", scripted.url, "--wait")
+        assert ran.code == 1
+        assert "the call failed: HTTP_STATUS: HTTP 503" in ran.err
+        assert "out of order" in ran.out
+
+    def test_repetitions_and_contradictions(self, calls, scripted):
+        once = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
+        again = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
+        assert (once.code, once.out) == (again.code, again.out) == (0, once.out)
+        other = calls("submit", "b", scripted.url, "--idempotency-key", "k")
+        assert other.code == 1
+        assert "IDEMPOTENCY_CONFLICT" in other.err
+
+    def test_pages(self, calls, scripted):
+        made = [calls("submit", f"n{n}", scripted.url, "--in", "1h", "-q").out.strip() for n in range(5)]
+        page = calls("list", "--limit", "2", "--json").json()
+        assert [call["name"] for call in page["serviceCalls"]] == ["n4", "n3"]
+        rest = calls("list", "--limit", "3", "--cursor", page["nextCursor"], "--json").json()["serviceCalls"]
+        assert [call["name"] for call in rest] == ["n2", "n1", "n0"]
+        assert len(calls("list", "--all", "--status", "Scheduled", "--json").out.splitlines()) == len(made)
+
+    def test_refusals_name_the_field(self, calls):
+        ran = calls("submit", "x" * 1_000, "ftp://x")
+        assert ran.code == 1
+        assert "requestSpec.url: " in ran.err
+        assert "name: " in ran.err

@@ -171,7 +171,8 @@ class CallRules:
             errors.note("requestSpec.body", reason)
         errors.note("requestSpec.url", self._checks.url(sent.url))
         for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
-            errors.note_once(f"requestSpec.{path}", reason)
+            note = errors.note_once if path in ("url", "body") else errors.note
+            note(f"requestSpec.{path}", reason)
         spec = RequestSpec(
             method=sent.method,
             url=sent.url,

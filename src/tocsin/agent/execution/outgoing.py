@@ -6,10 +6,11 @@ import msgspec
 
 from tocsin.agent.execution.order import Order
 from tocsin.agent.execution.ports import ExecutionStart
-from tocsin.agent.execution.redaction import cut_text, redact_header, redact_url, secrets_of, snippet
+from tocsin.agent.execution.redaction import cut_text, redact_header, secrets_of, snippet
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import RequestSpec
 from tocsin.model.answer import NoResponse
+from tocsin.model.redaction import redact_url
 from tocsin.ports.http import Request
 
 CORRELATION_HEADER = "x-correlation-id"

@@ -174,8 +174,8 @@ class OutboxDispatcher:
         if self._reading:
             # A page that was read before the marking still shows them; they must not be taken for new.
             self._forgotten.extend(numbers)
-        else:
-            self._held.difference_update(numbers)
+            return
+        self._held.difference_update(numbers)
         if self._behind and self._has_room():
             self._reader.ring()
 
@@ -186,22 +186,21 @@ class OutboxDispatcher:
     # ------------------------------------------------------------------ reading the table
 
     async def _read(self) -> None:
-        """Searches the table whenever there may be rows that nobody told of, or that were let go."""
-        limits, failures = self._limits, 0
+        """Searches the table when there are rows that were let go, and now and then for rows of which nobody told."""
+        limits, failures, sweep = self._limits, 0, True
         while not self._closing:
-            pause_us: int | None = limits.outbox_sweep_interval_us
-            if self._has_room():
+            pause_us = limits.outbox_sweep_interval_us
+            if (sweep or self._behind) and self._has_room():
                 try:
                     await self._search()
                     failures = 0
                 except Exception as error:  # noqa: BLE001 -- whatever fails in one search, the next has to come
                     failures += 1
                     self._observe(AgentStepFailed("outbox read", f"{type(error).__name__}: {error}"))
-                    pause_us = min(
-                        limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32), limits.outbox_backoff_max_us
-                    )
+                    pause_us = limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32)
+                    pause_us = min(pause_us, limits.outbox_backoff_max_us)
             if failures or not (self._behind and self._has_room()):
-                await self._reader.wait(pause_us)
+                sweep = not await self._reader.wait(pause_us) or failures > 0
 
     async def _search(self) -> None:
         """Takes every row that is not held, the oldest first, as far as there is room."""

@@ -21,7 +21,7 @@ class Lines:
             self._waiting[aggregate_id] = None
             return True
         waiting = self._waiting[aggregate_id]
-        if waiting is None:
+        if not waiting:
             self._waiting[aggregate_id] = [row]
         elif waiting[-1].number < row.number:
             waiting.append(row)

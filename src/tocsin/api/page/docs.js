@@ -58,6 +58,28 @@ function fieldTable(struct) {
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
+function parameterTable(parameters) {
+  const rows = parameters.map((parameter) => {
+    const label = element("td", {}, element("code", { textContent: parameter.name }));
+    if (parameter.required) label.append(element("span", { className: "need", textContent: "required" }));
+    const rules = [parameter.schema, parameter.schema.items || {}].map(rulesOf).filter(Boolean).join(" · ");
+    return element("tr", {}, label,
+      element("td", { textContent: parameter.in }),
+      element("td", {}, element("code", { textContent: typeOf(parameter.schema) })),
+      element("td", { textContent: parameter.description || "" },
+        element("span", { className: "rule", textContent: rules })));
+  });
+  const head = element("tr", {},
+    ...["Parameter", "In", "Type", "Meaning"].map((text) => element("th", { textContent: text })));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+// The path with the examples of its parameters in their places.
+function examplePath(path, parameters) {
+  return parameters.filter((parameter) => parameter.in === "path").reduce(
+    (filled, { name, example }) => filled.replace(`{${name}}`, encodeURIComponent(example || name)), path);
+}
+
 function curl(method, path, body) {
   const base = `curl ${location.origin}${path}`;
   if (!body) return method === "GET" ? base : `${base} -X ${method}`;
@@ -84,11 +106,13 @@ function operationSection(path, method, operation, resolve) {
     element("p", {}, element("span", { className: "method", textContent: method }),
       element("code", { textContent: path })),
     element("p", { textContent: operation.description }));
+  const parameters = operation.parameters || [];
+  if (parameters.length) section.append(element("h3", { textContent: "Parameters" }), parameterTable(parameters));
   const content = operation.requestBody && operation.requestBody.content["application/json"];
   if (content) section.append(element("h3", { textContent: "Body" }), fieldTable(resolve(content.schema)));
+  const example = curl(method, examplePath(path, parameters), content && content.example);
   section.append(
-    element("h3", { textContent: "Example" }),
-    element("pre", {}, element("code", { textContent: curl(method, path, content && content.example) })),
+    element("h3", { textContent: "Example" }), element("pre", {}, element("code", { textContent: example })),
     element("h3", { textContent: "Answers" }), answerTable(operation.responses));
   return section;
 }

@@ -1,0 +1,147 @@
+"""Rings of the timer engine that mean due times of the agent, taken out of the way to HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from tocsin.agent.alarm import Alarm
+from tocsin.agent.timer.ports import OnDue, TimerEntry
+from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.ports.callback import Caller, Exchange, Ring
+from tocsin.ports.clock import Clock
+
+#: The URL of timers that are the agent's. No client can create one: the API takes http and https alone.
+DUE_URL = "agent:due"
+
+
+class DuePayload(msgspec.Struct, frozen=True, rename="camel"):
+    """What such a timer carries. Instants in microseconds."""
+
+    tenant_id: str
+    service_call_id: str
+    correlation_id: str
+    due_at_us: int
+    registered_at_us: int
+
+
+class _Rung(NamedTuple):
+    entry: TimerEntry
+    done: Callable[[Exchange], None]
+    since_us: int
+    deadline_us: int
+
+
+#: Raises msgspec.DecodeError or UnicodeDecodeError for what is none.
+read_payload = msgspec.json.Decoder(DuePayload).decode
+
+_TOLD = Response(200)
+
+
+class AgentCaller:
+    """A tocsin.ports.callback.Caller in front of the one for HTTP. Rings of the agent's timers are gathered: while some
+    are being told, the next ones make up the next batch. Each is answered 200 once it has been told; while nobody listens,
+    and when telling fails or takes longer than the ring may, by a NoResponse, so that the engine rings again."""
+
+    def __init__(self, http: Caller, clock: Clock, batch_max: int) -> None:
+        self._http = http
+        self._clock = clock
+        self._batch_max = batch_max
+        self._on_due: OnDue | None = None
+        self._waiting: list[_Rung] = []
+        self._alarm = Alarm()
+        self._task: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------ the engine's side
+
+    def destination(self, url: str) -> str:
+        """All of the agent's timers are one destination."""
+        return DUE_URL if url == DUE_URL else self._http.destination(url)
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        """As tocsin.ports.callback.Caller.ring."""
+        if ring.url != DUE_URL:
+            self._http.ring(ring, done)
+            return
+        if self._on_due is None:
+            _answer_soon(done, NoResponse("AGENT_NOT_RUNNING", "nobody listens for due times now"))
+            return
+        try:
+            payload = read_payload(ring.payload)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            _answer_soon(done, NoResponse("BAD_DUE_TIME", str(error), final=True))
+            return
+        entry = TimerEntry(
+            payload.tenant_id,
+            payload.service_call_id,
+            payload.correlation_id,
+            payload.due_at_us,
+            payload.registered_at_us,
+        )
+        now_us = self._clock.boottime_us()
+        self._waiting.append(_Rung(entry, done, now_us, now_us + ring.timeout_us))
+        self._alarm.ring()
+
+    async def close(self) -> None:
+        """Ends both ways."""
+        await self.ignore()
+        await self._http.close()
+
+    # ------------------------------------------------------------------ the agent's side
+
+    def listen(self, on_due: OnDue) -> None:
+        """From now on rings are told."""
+        self._on_due = on_due
+        self._task = asyncio.create_task(self._run())
+
+    async def ignore(self) -> None:
+        """From now on they are refused; what has not been told is cut off. Idempotent."""
+        self._on_due = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        self._answer(self._waiting, NoResponse("SHUTDOWN"), None)
+        self._waiting = []
+
+    async def _run(self) -> None:
+        while True:
+            if not self._waiting:
+                await self._alarm.wait()
+                continue
+            batch, self._waiting = self._waiting[: self._batch_max], self._waiting[self._batch_max :]
+            # The engine rings each shard's timers in their order; here the shards come together.
+            batch.sort(key=lambda rung: rung.entry.due_at)
+            told_at = self._clock.now_us()
+            outcome: Outcome = NoResponse("SHUTDOWN")
+            try:
+                outcome = await self._tell(batch)
+            finally:
+                self._answer(batch, outcome, told_at)
+
+    async def _tell(self, batch: list[_Rung]) -> Outcome:
+        on_due = self._on_due
+        if on_due is None:
+            return NoResponse("SHUTDOWN")
+        left_us = min(rung.deadline_us for rung in batch) - self._clock.boottime_us()
+        try:
+            async with asyncio.timeout(max(left_us, 0) / 1e6):
+                await on_due([rung.entry for rung in batch])
+        except TimeoutError:
+            return NoResponse("TIMEOUT", "the bus did not take the message in time")
+        except Exception as error:  # noqa: BLE001 -- the boundary: the engine keeps the error with the timer and rings again
+            return NoResponse("DUE_TIME_NOT_PUBLISHED", f"{type(error).__name__}: {error}")
+        return _TOLD
+
+    def _answer(self, batch: list[_Rung], outcome: Outcome, told_at: int | None) -> None:
+        now_us = self._clock.boottime_us()
+        for rung in batch:
+            rung.done(Exchange(outcome, told_at, now_us - rung.since_us))
+
+
+def _answer_soon(done: Callable[[Exchange], None], outcome: Outcome) -> None:
+    """Later than `ring` returns, as the port demands."""
+    asyncio.get_running_loop().call_soon(done, Exchange(outcome, None, 0))

@@ -1,0 +1,119 @@
+"""Schedules as timers of the timer service in the same process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from tocsin.agent.adapters.agent_caller import DUE_URL, AgentCaller, DuePayload, read_payload
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Key
+from tocsin.agent.timer.ports import OnDue, TimerEntry
+from tocsin.model.errors import NamespaceExists, TimerNotFound, TimerNotPending, TocsinError
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.clock import Clock
+from tocsin.service import TimerService
+
+#: Where the agent's timers are. The name is reserved for them.
+NAMESPACE = "tocsin.agent"
+#: It goes on until it succeeds: the call waits for it.
+_RETRY = RetryPolicy(max_attempts=1_000_000, initial_interval_us=200_000, max_interval_us=30_000_000)
+#: What one telling may take; the longest that the timer service grants a callback by default.
+_TELL_TIMEOUT_US = 60_000_000
+
+_encode = msgspec.json.Encoder().encode
+
+
+class EngineTimers:
+    """The adapter of `Timers` over a `TimerService` whose engine rings through the given `AgentCaller`.
+
+    A timer that has rung is what Reached is to a table: as long as the timer service keeps it, its schedule stays as it is.
+    `schedule` and `cancel` raise the timer service's errors.
+    """
+
+    def __init__(self, service: TimerService, caller: AgentCaller, clock: Clock, limits: AgentLimits) -> None:
+        self._service = service
+        self._caller = caller
+        self._clock = clock
+        self._limits = limits
+        self._ready = False
+
+    async def start(self, on_due: OnDue) -> None:
+        """Begins to take rings. What came before was refused, and rings again."""
+        await self._ensure_namespace()
+        self._caller.listen(on_due)
+
+    async def schedule(self, entries: Sequence[TimerEntry]) -> None:
+        """Creates the timers, or moves those that wait."""
+        await self._ensure_namespace()
+        wanted = {_timer_id(entry.key): entry for entry in entries}
+        present = await self._service.get_many(NAMESPACE, wanted)
+        now_us = self._clock.now_us()
+        timers = []
+        for timer_id, entry in wanted.items():
+            found = present.get(timer_id)
+            if found is None:
+                timers.append(_timer(timer_id, entry, now_us))
+            elif found.timer.status is Status.PENDING:
+                timers.append(_timer(timer_id, _as_registered(entry, found.timer), now_us))
+        for result in await self._service.create_many(timers):
+            if isinstance(result, TocsinError):
+                raise result
+
+    async def cancel(self, keys: Collection[Key]) -> None:
+        """Deletes the timers that wait."""
+        await self._ensure_namespace()
+        outcomes = await asyncio.gather(
+            *(self._service.delete(NAMESPACE, _timer_id(key)) for key in keys), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, TimerNotFound | TimerNotPending):
+                raise outcome
+
+    async def close(self) -> None:
+        """Refuses rings again. Idempotent."""
+        await self._caller.ignore()
+
+    async def _ensure_namespace(self) -> None:
+        if self._ready:
+            return
+        if NAMESPACE not in {namespace.name for namespace in await self._service.namespaces()}:
+            try:
+                await self._service.create_namespace(NAMESPACE, retention_us=self._limits.outbox_retention_us)
+            except NamespaceExists:
+                # Another node was faster.
+                await self._service.namespaces()
+        self._ready = True
+
+
+def _timer_id(key: Key) -> str:
+    return f"{key.tenant_id}:{key.service_call_id}"
+
+
+def _as_registered(entry: TimerEntry, present: Timer) -> TimerEntry:
+    """The entry, registered when the timer that it replaces was."""
+    try:
+        return entry._replace(registered_at=read_payload(present.payload).registered_at_us)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Its record can't be read any more, which replacing it mends.
+        return entry
+
+
+def _timer(timer_id: str, entry: TimerEntry, now_us: int) -> Timer:
+    payload = DuePayload(
+        entry.tenant_id, entry.service_call_id, entry.correlation_id, entry.due_at, entry.registered_at
+    )
+    return Timer(
+        namespace=NAMESPACE,
+        id=timer_id,
+        execute_at=entry.due_at,
+        url=DUE_URL,
+        created_at=now_us,
+        updated_at=now_us,
+        payload=msgspec.Raw(_encode(payload)),
+        retry=_RETRY,
+        timeout_us=_TELL_TIMEOUT_US,
+    )

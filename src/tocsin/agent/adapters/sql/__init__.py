@@ -1,0 +1,1 @@
+"""The agent's database: SQLite or PostgreSQL, by SQLAlchemy Core."""

@@ -1,0 +1,87 @@
+"""The agent's database with all that is kept in it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, make_url, select
+from sqlalchemy.exc import ArgumentError
+
+from tocsin.agent.adapters.sql.backend import Database
+from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
+from tocsin.agent.adapters.sql.outbox import SqlOutbox
+from tocsin.agent.adapters.sql.postgresql import PostgresqlDatabase
+from tocsin.agent.adapters.sql.queries import SqlCallQueries
+from tocsin.agent.adapters.sql.schema import version
+from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
+from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
+from tocsin.agent.adapters.sql.tables import agent_identity
+from tocsin.agent.adapters.sql.timer_schedules import SqlTimerStore
+from tocsin.model.errors import ConfigError
+
+
+class AgentDatabase:
+    """`sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (in memory), or `postgresql://user@host/name`.
+
+    One agent uses it at a time: the lock that `open` takes keeps others away.
+    """
+
+    def __init__(self, url: str, settings: SqlSettings | None = None) -> None:
+        self._database = _backend(url, settings or SqlSettings())
+        self._identity: str | None = None
+        self._version: str | None = None
+        self.outbox = SqlOutbox(self._database)
+        self.calls = SqlServiceCalls(self.outbox)
+        self.timers = SqlTimerStore(self._database)
+        self.executions = SqlExecutionLog(self._database, self.outbox)
+        self.queries = SqlCallQueries(self._database)
+
+    @property
+    def backend(self) -> Database:
+        """Transactions of one's own."""
+        return self._database
+
+    @property
+    def identity(self) -> str:
+        """A UUID made with the database. Known once it is open."""
+        if self._identity is None:
+            raise RuntimeError("the database is not open")
+        return self._identity
+
+    @property
+    def schema_version(self) -> str:
+        """The newest migration that was applied. Known once it is open."""
+        if self._version is None:
+            raise RuntimeError("the database is not open")
+        return self._version
+
+    async def open(self) -> None:
+        """Locks and migrates it. Raises StoreLocked when another agent has it, SchemaTooNew, StoreCorrupted,
+        StoreUnavailable."""
+        await self._database.open()
+        try:
+            self._identity, self._version = await self._database.read(_identity_and_version)
+        except BaseException:
+            await self._database.close()
+            raise
+
+    async def close(self) -> None:
+        """Ends what is under way and gives up the lock. Idempotent."""
+        await self._database.close()
+
+
+def _backend(url: str, settings: SqlSettings) -> Database:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(f"the agent's database: {error}") from error
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        return SqliteDatabase(parsed, settings)
+    if kind == "postgresql":
+        return PostgresqlDatabase(parsed, settings)
+    raise ConfigError(f"the agent's database can be sqlite or postgresql, not {kind}")
+
+
+def _identity_and_version(connection: Connection) -> tuple[str, str]:
+    identity = connection.execute(select(agent_identity.c.agent_id)).scalar_one()
+    return identity, version(connection) or ""

@@ -1,0 +1,1 @@
+"""The versions, in their order."""

@@ -1,0 +1,235 @@
+"""The agent's database in PostgreSQL, by asyncpg on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from tocsin.agent.adapters.sql.errors import (
+    DATABASE_ERRORS,
+    POSTGRESQL_RETRIED,
+    postgresql_lost,
+    postgresql_meaning,
+    sqlstate,
+)
+from tocsin.agent.adapters.sql.postgresql_lock import AdvisoryLock
+from tocsin.agent.adapters.sql.schema import migrate
+from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.model.errors import StoreUnavailable
+
+T = TypeVar("T")
+
+#: The texts of the agent's statements are few and fixed.
+_STATEMENTS_CACHED = 256
+#: The server gives up on a client that has vanished, and with it on its locks, after half a minute.
+_KEEPALIVE = {"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
+#: Beyond a statement's own limit, for the answer to arrive, before the connection counts as lost.
+_ANSWER_MARGIN_S = 5.0
+_CONFLICT_PAUSE_S = 0.01
+
+
+class _Commits:
+    """Tells of commits in the order in which they were ordered.
+
+    Two transactions on one row: the second can order its commit only after the server has committed the first, but the
+    answers come by two connections, and may be read in the other order.
+    """
+
+    def __init__(self) -> None:
+        self._ordered: deque[_Commit] = deque()
+
+    def order(self, committed: Callable[[], None] | None) -> _Commit:
+        commit = _Commit(committed)
+        self._ordered.append(commit)
+        return commit
+
+    def settle(self, commit: _Commit, *, success: bool) -> None:
+        commit.settled, commit.success = True, success
+        while self._ordered and self._ordered[0].settled:
+            first = self._ordered.popleft()
+            if first.success and first.committed is not None:
+                first.committed()
+
+
+class _Commit:
+    def __init__(self, committed: Callable[[], None] | None) -> None:
+        self.committed = committed
+        self.settled = False
+        self.success = False
+
+
+class PostgresqlDatabase:
+    """Works run as they do on SQLite's thread, on a greenlet that gives way to the event loop at every statement.
+
+    A work is run again from its start after a conflict with another transaction, or when its connection turns out to be
+    gone before the commit was ordered. One that is lost during the commit raises OutcomeUnknown. Afterwards connections
+    are made anew by themselves.
+    """
+
+    def __init__(self, url: URL, settings: SqlSettings) -> None:
+        query = dict(url.query)
+        if "sslmode" in query:
+            query["ssl"] = query.pop("sslmode")
+        self._url = url.set(drivername="postgresql+asyncpg", query=query)
+        self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        self._settings = settings
+        self._commits = _Commits()
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._engine: AsyncEngine | None = None
+        self._lock: AdvisoryLock | None = None
+
+    async def open(self) -> None:
+        """Locks, migrates."""
+        engine = create_async_engine(
+            self._url,
+            pool_size=self._settings.pool_max,
+            max_overflow=0,
+            pool_timeout=self._settings.pool_timeout_s,
+            connect_args={
+                "timeout": self._settings.connect_timeout_s,
+                "command_timeout": self._settings.statement_timeout_ms / 1_000 + _ANSWER_MARGIN_S,
+                "prepared_statement_cache_size": _STATEMENTS_CACHED,
+                "server_settings": {
+                    "application_name": "tocsin agent",
+                    "statement_timeout": str(self._settings.statement_timeout_ms),
+                    "lock_timeout": str(self._settings.lock_timeout_ms),
+                    "idle_in_transaction_session_timeout": str(self._settings.statement_timeout_ms),
+                    # A plan that was made when the tables were still empty would be kept while they fill.
+                    "plan_cache_mode": "force_custom_plan",
+                    "jit": "off",
+                    **_KEEPALIVE,
+                },
+            },
+        )
+        (_, args) = engine.dialect.create_connect_args(self._url)
+        settings = {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        args = {**args, "timeout": self._settings.connect_timeout_s, "server_settings": settings}
+        self._engine, self._lock = engine, AdvisoryLock(args, self._name, self._settings)
+        try:
+            await self._lock.acquire()
+            await self._migrate(engine)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _migrate(self, engine: AsyncEngine) -> None:
+        try:
+            async with engine.connect() as connection:
+                # A migration may take its time; the connection isn't used for anything else.
+                await connection.exec_driver_sql("SET statement_timeout = 0")
+                await connection.commit()
+                await connection.run_sync(migrate, self._name)
+                await connection.invalidate()
+        except DATABASE_ERRORS as error:
+            raise postgresql_meaning(error, self._name) from error
+
+    async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
+        """What `work` returns, once it is durable. `committed` is called on the event loop then, in the order of the
+        commits, even when nobody waits any more."""
+        # In a task of its own: whoever gives up waiting doesn't interrupt a commit.
+        return await self._run(self._repeat(lambda: self._write_once(work, committed)))
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, from one state of the database."""
+        return await self._run(self._repeat(lambda: self._read(work)))
+
+    async def close(self) -> None:
+        """Waits for what is under way. Idempotent."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            await lock.release()
+
+    async def _run(self, transaction: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.create_task(transaction)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            # Raised where it is waited for, if it is; nobody else has to hear of it.
+            task.exception()
+
+    async def _repeat(self, once: Callable[[], Awaitable[T]]) -> T:
+        conflicts, losses = 0, 0
+        while True:
+            try:
+                return await once()
+            except DATABASE_ERRORS as error:
+                if sqlstate(error) in POSTGRESQL_RETRIED and conflicts < self._settings.conflicts_max:
+                    conflicts += 1
+                    await asyncio.sleep(random.uniform(0, _CONFLICT_PAUSE_S * conflicts))
+                elif postgresql_lost(error) and not losses:
+                    # The pool throws away all connections of before, so that the second is a new one.
+                    losses += 1
+                else:
+                    raise postgresql_meaning(error, self._name) from error
+
+    async def _write_once(self, work: Callable[[Connection], T], committed: Callable[[], None] | None) -> T:
+        connection = await self._connect(self._held_engine())
+        try:
+            result = await connection.run_sync(work)
+            commit = self._commits.order(committed)
+            try:
+                await connection.commit()
+            except BaseException as error:
+                self._commits.settle(commit, success=False)
+                if isinstance(error, DATABASE_ERRORS) and sqlstate(error) not in POSTGRESQL_RETRIED:
+                    raise postgresql_meaning(error, self._name, in_commit=True) from error
+                raise
+            self._commits.settle(commit, success=True)
+        except BaseException as error:
+            await self._give_back(connection, error)
+            raise
+        await self._give_back(connection, None)
+        return result
+
+    async def _read(self, work: Callable[[Connection], T]) -> T:
+        engine = self._open_engine().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        connection = await self._connect(engine)
+        try:
+            result = await connection.run_sync(work)
+        except BaseException as error:
+            await self._give_back(connection, error)
+            raise
+        await self._give_back(connection, None)
+        return result
+
+    def _open_engine(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreUnavailable(f"{self._name} is not open")
+        return self._engine
+
+    def _held_engine(self) -> AsyncEngine:
+        engine = self._open_engine()
+        if self._lock is not None:
+            self._lock.check()
+        return engine
+
+    @staticmethod
+    async def _connect(engine: AsyncEngine) -> AsyncConnection:
+        connection = engine.connect()
+        await connection.start()
+        return connection
+
+    @staticmethod
+    async def _give_back(connection: AsyncConnection, error: BaseException | None) -> None:
+        """To the pool, which rolls back; not there when its state isn't known."""
+        with contextlib.suppress(*DATABASE_ERRORS):
+            if isinstance(error, DATABASE_ERRORS) and postgresql_lost(error):
+                await connection.invalidate()
+        with contextlib.suppress(*DATABASE_ERRORS):
+            await connection.close()

@@ -1,0 +1,214 @@
+"""The tables as they stand after the newest migration.
+
+The first five are those of the reference schema; what the agent needs beyond it is marked. Every table keeps the tenant
+first in its key, and every reference to a call goes with it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    text,
+)
+
+from tocsin.agent.adapters.sql.types import FreeText, Instant, Json, Key, Number
+
+metadata = MetaData()
+
+
+def _of_service_call(table: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "service_call_id"],
+        ["service_calls.tenant_id", "service_calls.service_call_id"],
+        name=f"fk_{table}_service_call",
+        ondelete="CASCADE",
+    )
+
+
+service_calls = Table(
+    "service_calls",
+    metadata,
+    Column("tenant_id", Key, nullable=False),
+    Column("service_call_id", Key, nullable=False),
+    Column("name", FreeText, nullable=False),
+    Column("status", Key, nullable=False),
+    Column("submitted_at", Instant, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("started_at", Instant),
+    Column("finished_at", Instant),
+    Column("request_spec", Json, nullable=False),
+    Column("outcome_meta", Json),
+    # Ours: the request that it all came from, and whether a repetition of it is the same.
+    Column("correlation_id", Key, nullable=False),
+    Column("fingerprint", Key, nullable=False),
+    Column("idempotency_key", Key),
+    # Ours: the execution ordered last, and how many were.
+    Column("execution_id", Key),
+    Column("executions", Number, nullable=False, server_default=text("0")),
+    # Ours: when the watchdog has to look, while the call has not finished.
+    Column("watch_at", Instant),
+    PrimaryKeyConstraint("tenant_id", "service_call_id", name="pk_service_calls"),
+    CheckConstraint("status IN ('Scheduled', 'Running', 'Succeeded', 'Failed')", name="ck_service_calls_status"),
+    sqlite_strict=True,
+)
+calls = service_calls.c
+Index(
+    "idx_service_calls_idempotency_key",
+    calls.tenant_id,
+    calls.idempotency_key,
+    unique=True,
+    sqlite_where=text("idempotency_key IS NOT NULL"),
+    postgresql_where=text("idempotency_key IS NOT NULL"),
+)
+#: Pages, the newest first, without and with a status.
+Index("idx_service_calls_submitted_at", calls.tenant_id, calls.submitted_at, calls.service_call_id)
+Index("idx_service_calls_status", calls.tenant_id, calls.status, calls.submitted_at, calls.service_call_id)
+#: The watchdog's, over all tenants: only calls that have not finished.
+Index(
+    "idx_service_calls_watch_at",
+    calls.watch_at,
+    sqlite_where=text("watch_at IS NOT NULL"),
+    postgresql_where=text("watch_at IS NOT NULL"),
+)
+#: The purge's, over all tenants.
+Index(
+    "idx_service_calls_finished_at",
+    calls.finished_at,
+    sqlite_where=text("finished_at IS NOT NULL"),
+    postgresql_where=text("finished_at IS NOT NULL"),
+)
+
+service_call_tags = Table(
+    "service_call_tags",
+    metadata,
+    Column("tenant_id", Key, nullable=False),
+    Column("service_call_id", Key, nullable=False),
+    Column("tag", Key, nullable=False),
+    # Ours: the call's, so that a page by tag is one range of an index.
+    Column("submitted_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "service_call_id", "tag", name="pk_service_call_tags"),
+    _of_service_call("service_call_tags"),
+    sqlite_strict=True,
+)
+tags = service_call_tags.c
+Index("idx_service_call_tags_tag", tags.tenant_id, tags.tag, tags.submitted_at, tags.service_call_id)
+
+timer_schedules = Table(
+    "timer_schedules",
+    metadata,
+    Column("tenant_id", Key, nullable=False),
+    Column("service_call_id", Key, nullable=False),
+    Column("correlation_id", Key, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("registered_at", Instant, nullable=False),
+    Column("reached_at", Instant),
+    Column("state", Key, nullable=False, server_default=text("'Scheduled'")),
+    PrimaryKeyConstraint("tenant_id", "service_call_id", name="pk_timer_schedules"),
+    _of_service_call("timer_schedules"),
+    CheckConstraint("state IN ('Scheduled', 'Reached')", name="ck_timer_schedules_state"),
+    sqlite_strict=True,
+)
+schedules = timer_schedules.c
+Index("idx_timer_schedules_due_at", schedules.tenant_id, schedules.state, schedules.due_at)
+Index("idx_timer_schedules_correlation_id", schedules.correlation_id)
+#: Ours: what waits, over all tenants: the next instant to wake at, and whose schedules are due.
+Index(
+    "idx_timer_schedules_waiting",
+    schedules.due_at,
+    schedules.tenant_id,
+    sqlite_where=text("state = 'Scheduled'"),
+    postgresql_where=text("state = 'Scheduled'"),
+)
+
+http_execution_log = Table(
+    "http_execution_log",
+    metadata,
+    Column("tenant_id", Key, nullable=False),
+    Column("service_call_id", Key, nullable=False),
+    Column("execution_id", Key, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("finished_at", Instant),
+    Column("request_url", FreeText, nullable=False),
+    Column("request_method", Key, nullable=False),
+    Column("request_headers", Json, nullable=False),
+    Column("request_body", FreeText),
+    Column("response_status", Key),
+    Column("response_headers", Json),
+    Column("response_body", FreeText),
+    Column("error_message", FreeText),
+    # Ours: goes into the event that tells of an interrupted execution.
+    Column("correlation_id", Key, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "service_call_id", "execution_id", name="pk_http_execution_log"),
+    _of_service_call("http_execution_log"),
+    CheckConstraint(
+        "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')",
+        name="ck_http_execution_log_request_method",
+    ),
+    sqlite_strict=True,
+)
+executions = http_execution_log.c
+#: Ours: what an earlier run of the process left unfinished.
+Index(
+    "idx_http_execution_log_unfinished",
+    executions.started_at,
+    sqlite_where=text("finished_at IS NULL"),
+    postgresql_where=text("finished_at IS NULL"),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Number, Identity(always=False), nullable=False),
+    Column("tenant_id", Key, nullable=False),
+    Column("aggregate_id", Key, nullable=False),
+    Column("event_type", Key, nullable=False),
+    Column("event_payload", Json, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("published_at", Instant),
+    # Ours: the rest of the envelope.
+    Column("envelope_id", Key, nullable=False),
+    Column("correlation_id", Key, nullable=False),
+    Column("causation_id", Key),
+    Column("timestamp_ms", Number, nullable=False),
+    # Ours: what became of sending it.
+    Column("attempts", Number, nullable=False, server_default=text("0")),
+    Column("last_error", FreeText),
+    Column("parked_at", Instant),
+    PrimaryKeyConstraint("id", name="pk_outbox"),
+    sqlite_strict=True,
+    sqlite_autoincrement=True,
+)
+messages = outbox.c
+#: Ours: what is still to be sent; traces; the purge.
+Index(
+    "idx_outbox_unpublished",
+    messages.id,
+    sqlite_where=text("published_at IS NULL AND parked_at IS NULL"),
+    postgresql_where=text("published_at IS NULL AND parked_at IS NULL"),
+)
+Index("idx_outbox_correlation_id", messages.tenant_id, messages.correlation_id)
+Index(
+    "idx_outbox_published_at",
+    messages.published_at,
+    sqlite_where=text("published_at IS NOT NULL"),
+    postgresql_where=text("published_at IS NOT NULL"),
+)
+
+#: Ours: one row, a UUID made with the database, so that what is kept elsewhere for it can be told from another's.
+agent_identity = Table(
+    "agent_identity",
+    metadata,
+    Column("id", Integer, nullable=False, autoincrement=False),
+    Column("agent_id", Key, nullable=False),
+    PrimaryKeyConstraint("id", name="pk_agent_identity"),
+    CheckConstraint("id = 1", name="ck_agent_identity_only_one"),
+    sqlite_strict=True,
+)

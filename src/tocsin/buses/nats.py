@@ -1,0 +1,384 @@
+"""The bus over NATS JetStream. Needs nats-server 2.10 or newer with JetStream.
+
+Messages go into one stream and stay there for a while, dealt with or not; each subscriber has a durable consumer.
+A connection that breaks is replaced by a new one, for ever, and with it the consumers, so that what was unsettled comes
+again at once; what is still in hand here is recognized by its id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Collection, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription as Listening
+
+from tocsin.buses.answering import Answering
+from tocsin.buses.delivery import DeadLetter, Subscription, describe
+from tocsin.buses.limits import BusLimits
+from tocsin.buses.nats_address import parse_nats_address
+from tocsin.buses.nats_connection import JetStreamError, NatsConnection
+from tocsin.buses.nats_consumer import NatsConsumer
+from tocsin.buses.nats_publisher import NatsPublisher
+from tocsin.buses.nats_requests import NatsRequests, read, take_command
+from tocsin.buses.nats_streams import Subjects, check_name, ensure_streams, replace_consumers
+from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import (
+    BrokerConnection,
+    BusObserver,
+    BusOverloaded,
+    BusUnavailable,
+    Check,
+    DeadLettered,
+    Handler,
+    InvalidMessage,
+    Responder,
+)
+
+#: The server counts headers towards its limit of a message; ours are shorter than this.
+_HEADER_BYTES_MAX = 2_048
+_ERROR_CHARS_MAX = 400
+_encode = msgspec.json.Encoder().encode
+
+
+class _Arrival(NamedTuple):
+    """One coming of a message: which consumer brought it, and its reply subject."""
+
+    consumer: NatsConsumer
+    reply: str
+
+    def acknowledge(self) -> None:
+        self.consumer.acknowledge(self.reply)
+
+
+class _Dead(NamedTuple):
+    """A dead letter on its way to its stream."""
+
+    subject: str
+    payload: bytes
+    headers: dict[str, str]
+    arrivals: list[_Arrival]
+
+
+class _Attached(NamedTuple):
+    """Everything that ends with a connection."""
+
+    connection: NatsConnection
+    publisher: NatsPublisher
+    consumers: list[NatsConsumer]
+    listening: list[Listening]
+    since_s: float
+
+
+class NatsBus:
+    """`check` is applied to whatever is sent or comes. `prefix` begins the subjects and names the streams; `owner`
+    identifies the database whose messages they carry, and streams of another owner are refused with ConfigError, as is
+    a server before 2.10."""
+
+    def __init__(
+        self, url: str, limits: BusLimits, check: Check, observe: BusObserver, *, prefix: str = "svc", owner: str
+    ) -> None:
+        self._address = parse_nats_address(url)
+        self._limits = limits
+        self._check = check
+        self._observe = observe
+        self._subjects = Subjects(prefix)
+        self._owner = owner
+        self._subscriptions: dict[str, Subscription[_Arrival]] = {}
+        self._types: dict[str, Collection[str]] = {}
+        self._answering: list[tuple[Answering, Collection[str]]] = []
+        self._completions = Completions()
+        self._requests = NatsRequests(limits, check)
+        #: Dead letters that their stream has not taken yet.
+        self._dead: deque[_Dead] = deque()
+        self._attached: _Attached | None = None
+        self._detached = asyncio.Event()
+        self._left_behind: list[NatsConnection] = []
+        self._pause_us = limits.nats_reconnect_initial_us
+        self._trouble = ""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._draining = False
+        self._closed = False
+
+    def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
+        """See the port."""
+        check_name(subscriber)
+        if subscriber in self._subscriptions:
+            raise ValueError(f"{subscriber!r} has subscribed already")
+        self._types[subscriber] = types
+        self._subscriptions[subscriber] = Subscription(
+            subscriber,
+            handler,
+            batch_max,
+            self._limits,
+            self._observe,
+            settled=_Arrival.acknowledge,
+            given_up=self._given_up,
+        )
+
+    def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
+        """See the port. Several nodes may respond; each command goes to one of them."""
+        check_name(subscriber)
+        answering = Answering(subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe)
+        self._answering.append((answering, types))
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Connects, once; raises BusUnavailable or ConfigError. From then on it connects again whenever needed."""
+        await self._attach()
+        for part in self._parts:
+            part.start()
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._supervise(), name="bus connection"),
+            loop.create_task(self._tick(), name="bus tick"),
+        ]
+
+    async def drain(self) -> None:
+        """See the port. Commands go to other nodes from now on, or find nobody."""
+        self._draining = True
+        if self._attached is not None:
+            for consumer in self._attached.consumers:
+                consumer.stop()
+            for listening in self._attached.listening:
+                await self._attached.connection.unlisten(listening)
+        await asyncio.gather(*(part.drain() for part in self._parts))
+
+    async def close(self) -> None:
+        """See the port. Acknowledgements that were given are sent before."""
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await asyncio.gather(*(part.close() for part in self._parts))
+        if self._attached is not None:
+            await self._attached.connection.flush()
+        self._detach("the bus was closed")
+        await self._close_left_behind()
+
+    @property
+    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
+        return [*self._subscriptions.values(), *(answering for answering, _ in self._answering)]
+
+    # ------------------------------------------------------------------ sending
+
+    def post(self, envelope: Envelope, done: Done) -> None:
+        """See the port."""
+        attached = self._attached
+        if attached is None:
+            self._completions.add(done, BusUnavailable(f"NATS at {self._address} is not connected"))
+            return
+        try:
+            self._check(envelope)
+            subject = self._subjects.of(envelope)
+            payload = _encode(envelope)
+            if len(payload) > attached.connection.payload_bytes_max - _HEADER_BYTES_MAX:
+                raise InvalidMessage(f"{envelope.type} {envelope.id} is longer than NATS takes")
+        except InvalidMessage as error:
+            self._completions.add(done, error)
+            return
+        if attached.publisher.under_way >= self._limits.waiting_max:
+            self._completions.add(done, BusOverloaded(f"{self._limits.waiting_max} messages wait already"))
+            return
+        attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
+
+    async def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """See the port."""
+        await publish_all(self.post, envelopes)
+
+    async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
+        """See the port."""
+        self._check(envelope)
+        subject = self._subjects.of(envelope, "-cmd")
+        if self._attached is None:
+            raise BusUnavailable(f"NATS at {self._address} is not connected")
+        return await self._requests.request(self._attached.connection, subject, envelope, timeout_us)
+
+    @property
+    def waiting(self) -> int:
+        """Messages in hand here, and sent but not confirmed; what only the broker holds isn't counted."""
+        sent = 0 if self._attached is None else self._attached.publisher.under_way
+        return sent + sum(subscription.unsettled for subscription in self._subscriptions.values())
+
+    @property
+    def connected(self) -> bool:
+        """See the port."""
+        return self._attached is not None and self._attached.connection.alive
+
+    # ------------------------------------------------------------------ receiving
+
+    def _arrived(self, subscriber: str, consumer: NatsConsumer, message: Msg) -> None:
+        arrival = _Arrival(consumer, message.reply)
+        try:
+            envelope = read(message, self._check)
+            if self._subject_of(envelope) != message.subject:
+                raise InvalidMessage(f"{envelope.type} {envelope.id} came on a subject that isn't its own")
+        except InvalidMessage as error:
+            self._unreadable(subscriber, message, arrival, error)
+        else:
+            self._subscriptions[subscriber].offer(envelope, arrival)
+
+    def _subject_of(self, envelope: Envelope, kind: str = "") -> str:
+        return f"{self._subjects.prefix}{kind}.{envelope.tenant_id}.{envelope.aggregate_id}.{envelope.type}"
+
+    def _unreadable(self, subscriber: str, message: Msg, arrival: _Arrival, error: InvalidMessage) -> None:
+        _, tenant, aggregate, name = message.subject.split(".")
+        self._observe(DeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
+        digest = blake2b(message.subject.encode() + message.data, digest_size=16).hexdigest()
+        headers = _dead_headers(digest, subscriber, describe(error), 1)
+        self._bury(_Dead(self._subjects.dead(message.subject), message.data, headers, [arrival]))
+
+    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+        envelope = letter.envelope
+        headers = _dead_headers(envelope.id, letter.subscriber, letter.error, letter.attempts)
+        self._bury(_Dead(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals))
+
+    def _bury(self, dead: _Dead) -> None:
+        """Sends a dead letter to its stream; its message is acknowledged only when it is there."""
+        attached = self._attached
+        if attached is None:
+            self._dead.append(dead)
+            return
+        payload = dead.payload[: attached.connection.payload_bytes_max - _HEADER_BYTES_MAX]
+        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._buried, dead))
+
+    def _buried(self, dead: _Dead, error: Exception | None) -> None:
+        if error is not None:
+            self._dead.append(dead)
+            return
+        for arrival in dead.arrivals:
+            arrival.acknowledge()
+
+    # ------------------------------------------------------------------ the connection
+
+    async def _attach(self) -> None:
+        """One attempt to connect and to set everything up; raises BusUnavailable or ConfigError."""
+        name = f"tocsin {self._subjects.prefix}"
+        connection = NatsConnection(self._address, self._limits, name, lambda reason: self._lost(connection, reason))
+        try:
+            async with asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6):
+                await connection.open()
+                await ensure_streams(connection, self._subjects, self._owner, self._limits)
+                attached = await self._set_up(connection)
+            if not connection.alive:
+                raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
+        except TimeoutError as error:
+            await connection.close()
+            raise BusUnavailable(f"NATS at {self._address} does not answer in time") from error
+        except JetStreamError as error:
+            await connection.close()
+            raise BusUnavailable(f"NATS at {self._address} refuses: {error}") from error
+        except BaseException:
+            await connection.close()
+            raise
+        self._detached.clear()
+        self._attached = attached
+
+    async def _set_up(self, connection: NatsConnection) -> _Attached:
+        publisher = NatsPublisher(connection, self._limits, self._completions)
+        await publisher.open()
+        await self._requests.open(connection)
+        consumers: list[NatsConsumer] = []
+        listening: list[Listening] = []
+        if not self._draining:
+            names = await replace_consumers(connection, self._subjects, self._types, self._limits)
+            for subscriber, name in names.items():
+                arrived = partial(self._arrived, subscriber)
+                stream = self._subjects.stream
+                lost = partial(self._lost, connection)
+                consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
+            for consumer in consumers:
+                await consumer.open(_now_s())
+            for answering, types in self._answering:
+                listening += [await self._listen(connection, answering, name) for name in types]
+        # When this returns, the server knows who listens to what.
+        await connection.flush()
+        return _Attached(connection, publisher, consumers, listening, _now_s())
+
+    async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:
+        def received(message: Msg) -> None:
+            take_command(message, connection, answering, self._check, partial(self._subject_of, kind="-cmd"))
+
+        return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=answering.subscriber)
+
+    def _lost(self, connection: NatsConnection, reason: str) -> None:
+        if self._attached is not None and self._attached.connection is connection:
+            self._detach(reason)
+
+    def _detach(self, reason: str) -> None:
+        """The connection is of no use any more; everything that was under way on it is decided now."""
+        attached, self._attached = self._attached, None
+        if attached is None:
+            return
+        self._left_behind.append(attached.connection)
+        attached.publisher.end(reason)
+        self._requests.end(reason)
+        for consumer in attached.consumers:
+            consumer.stop()
+        if not self._closed:
+            self._tell(connected=False, detail=reason)
+            self._detached.set()
+
+    async def _supervise(self) -> None:
+        while True:
+            await self._detached.wait()
+            await self._close_left_behind()
+            # Part of it by chance, so that not all nodes come at once to a broker that is back.
+            await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
+            self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
+            try:
+                await self._attach()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
+                self._tell(connected=False, detail=str(error) or describe(error))
+            else:
+                self._tell(connected=True, detail=str(self._address))
+
+    def _tell(self, *, connected: bool, detail: str) -> None:
+        """The observer hears of changes, not of every attempt."""
+        if connected or detail != self._trouble:
+            self._observe(BrokerConnection(connected, detail))
+        self._trouble = "" if connected else detail
+
+    async def _close_left_behind(self) -> None:
+        while self._left_behind:
+            await self._left_behind.pop().close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            attached = self._attached
+            if attached is None:
+                continue
+            now_s = _now_s()
+            attached.connection.look()
+            attached.publisher.expire(now_s)
+            for consumer in attached.consumers:
+                consumer.tick(now_s)
+            if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
+                self._pause_us = self._limits.nats_reconnect_initial_us
+            for _ in range(len(self._dead)):
+                self._bury(self._dead.popleft())
+
+
+def _dead_headers(message_id: str, subscriber: str, error: str, deliveries: int) -> dict[str, str]:
+    return {
+        "Nats-Msg-Id": f"{subscriber}:{message_id}",
+        "Tocsin-Subscriber": subscriber,
+        "Tocsin-Error": error[:_ERROR_CHARS_MAX],
+        "Tocsin-Deliveries": str(deliveries),
+    }
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

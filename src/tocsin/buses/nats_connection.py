@@ -1,0 +1,222 @@
+"""One connection to NATS, from its opening to its end; it never comes back, its successor is another object.
+
+So nothing that was meant for a broken connection is ever sent later: what was under way is decided when it breaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from tocsin.buses.limits import BusLimits
+from tocsin.buses.nats_address import NatsAddress
+from tocsin.model.errors import ConfigError
+from tocsin.ports.bus import BusUnavailable
+
+_VERSION_MIN = (2, 10)
+
+
+class JetStreamError(Exception):
+    """JetStream's refusal of a request; `code` is its own error code."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{description} ({code})")
+        self.code = code
+
+
+class NatsConnection:
+    """`lost` is called once, on the event loop, when the connection breaks for any other reason than `close`."""
+
+    def __init__(self, address: NatsAddress, limits: BusLimits, name: str, lost: Callable[[str], None]) -> None:
+        self._address = address
+        self._limits = limits
+        self._name = name
+        self._lost = lost
+        self._client = Client()
+        self._outgoing: deque[tuple[str, bytes, str, dict[str, str] | None]] = deque()
+        self._wake = asyncio.Event()
+        self._written = asyncio.Event()
+        self._written.set()
+        self._pump: asyncio.Task[None] | None = None
+        self._ended = False
+        #: What the broker or the socket complained about last.
+        self.last_error = ""
+
+    async def open(self) -> None:
+        """Connects; raises BusUnavailable, or ConfigError for a server that is too old."""
+        address, limits = self._address, self._limits
+        secure = any(server.startswith("tls:") for server in address.servers)
+        try:
+            await self._client.connect(
+                servers=list(address.servers),
+                name=self._name,
+                user=address.user,
+                password=address.password,
+                token=address.token,
+                tls=ssl.create_default_context() if secure else None,
+                allow_reconnect=False,
+                # Each server is tried twice; coming again is the bus's affair.
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=max(1, limits.nats_connect_timeout_us // 2_000_000),
+                ping_interval=max(1, limits.nats_ping_interval_us // 1_000_000),
+                max_outstanding_pings=limits.nats_pings_outstanding_max,
+                # Nothing is buffered for a connection that isn't there.
+                pending_size=0,
+                error_cb=self._noticed,
+                closed_cb=self._closed,
+            )
+        except Exception as error:
+            self.last_error = self.last_error or _text(error)
+            await self._abandon()
+            raise BusUnavailable(f"NATS at {address} can't be reached: {self.last_error}") from error
+        except BaseException:
+            await self._abandon()
+            raise
+        version = self._client.connected_server_version
+        if (version.major, version.minor) < _VERSION_MIN:
+            await self._abandon()
+            raise ConfigError(
+                f"the NATS server at {address} is version {version.major}.{version.minor}; 2.10 or newer is needed"
+            )
+        self._pump = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is open, as far as the client knows."""
+        return not self._ended and self._client.is_connected
+
+    @property
+    def payload_bytes_max(self) -> int:
+        """The largest message that the server takes."""
+        return self._client.max_payload
+
+    def new_inbox(self) -> str:
+        """A subject that nobody else has."""
+        return self._client.new_inbox()
+
+    def send(self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None) -> None:
+        """Sends soon, in the order of the calls; nothing when the connection has ended."""
+        if self._ended:
+            return
+        self._outgoing.append((subject, payload, reply, headers))
+        self._written.clear()
+        self._wake.set()
+
+    async def listen(self, subject: str, received: Callable[[Msg], None], queue: str = "") -> Subscription:
+        """Calls `received` for each message on the subject. Raises BusUnavailable."""
+
+        async def callback(message: Msg) -> None:
+            received(message)
+
+        # The client hands over one message at a time and bounds what waits for that; we never wait.
+        try:
+            return await self._client.subscribe(subject, queue=queue, cb=callback)
+        except (NatsError, OSError) as error:
+            raise BusUnavailable(f"NATS: {_text(error)}") from error
+
+    async def unlisten(self, subscription: Subscription) -> None:
+        """Ends what `listen` began."""
+        try:
+            await subscription.unsubscribe()
+        except (NatsError, OSError) as error:
+            # It has ended with its connection.
+            self.last_error = _text(error)
+
+    async def call(self, subject: str, request: dict[str, Any]) -> dict[str, Any]:
+        """JetStream's answer to a request; raises JetStreamError, or BusUnavailable."""
+        try:
+            message = await self._client.request(
+                f"$JS.API.{subject}",
+                msgspec.json.encode(request),
+                timeout=self._limits.nats_connect_timeout_us / 1e6,
+            )
+        except NoRespondersError as error:
+            raise BusUnavailable("the NATS server has no JetStream, or it isn't ready; start it with -js") from error
+        except (NatsError, OSError, TimeoutError) as error:
+            raise BusUnavailable(f"NATS: {subject}: {_text(error)}") from error
+        answer: dict[str, Any] = msgspec.json.decode(message.data)
+        if failure := answer.get("error"):
+            code, description = int(failure.get("err_code", 0)), str(failure.get("description", ""))
+            if int(failure.get("code", 0)) == 503:
+                raise BusUnavailable(f"JetStream: {description} ({code})")
+            raise JetStreamError(code, description)
+        return answer
+
+    async def flush(self) -> None:
+        """Returns when the server has read everything that was sent, or when that takes too long."""
+        try:
+            async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
+                await self._written.wait()
+                if self._client.is_connected:
+                    await self._client.flush()
+        except (NatsError, OSError, TimeoutError) as error:
+            self.last_error = _text(error)
+
+    async def close(self) -> None:
+        """Ends it; what `send` was given before may be lost. Idempotent."""
+        self._ended = True
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
+        await self._abandon()
+
+    def look(self) -> None:
+        """Notices an end that the client failed to tell."""
+        if not self._ended and not self._client.is_connected:
+            self._end("the connection was closed")
+
+    async def _send_all(self) -> None:
+        try:
+            while True:
+                while self._outgoing:
+                    await self._send_one(*self._outgoing.popleft())
+                self._written.set()
+                self._wake.clear()
+                await self._wake.wait()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing can be sent any more
+            self._end(_text(error))
+
+    async def _send_one(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> None:
+        try:
+            await self._client.publish(subject, payload, reply, headers)
+        except (NatsError, OSError) as error:
+            # The sender hears of it when no confirmation comes, or when the connection's end is noticed.
+            self.last_error = _text(error)
+            self.look()
+
+    async def _noticed(self, error: Exception) -> None:
+        self.last_error = _text(error)
+
+    async def _closed(self) -> None:
+        self._end(self.last_error or "the connection was closed")
+
+    def _end(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            self._outgoing.clear()
+            self._written.set()
+            self._lost(reason)
+
+    async def _abandon(self) -> None:
+        """Closes the client; a server that doesn't read any more must not hold us up."""
+        self._ended = True
+        try:
+            async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
+                await self._client.close()
+        except (NatsError, OSError, TimeoutError) as error:
+            self.last_error = self.last_error or _text(error)
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

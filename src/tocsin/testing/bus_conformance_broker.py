@@ -1,0 +1,236 @@
+"""Conformance: a broker that is a process of its own, and goes away and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import BrokerConnection, Bus, BusUnavailable
+from tocsin.testing.bus_conformance_base import (
+    TIMEOUT_US,
+    BusSuite,
+    Handling,
+    Notes,
+    check,
+    first_times,
+    message,
+    until_waiting,
+)
+
+
+class Broker(Protocol):
+    """The process, to be maltreated."""
+
+    def start(self) -> None:
+        """Starts it, again where it was and with what it had; returns when it listens."""
+
+    def kill(self) -> None:
+        """SIGKILL."""
+
+    def pause(self) -> None:
+        """SIGSTOP, and returns when it stands: connections stay open, nothing answers."""
+
+    def resume(self) -> None:
+        """SIGCONT."""
+
+
+class Sender:
+    """Sends as the outbox does: a message that isn't taken is sent again, with the same id, until it is."""
+
+    def __init__(self, bus: Bus, notes: Notes) -> None:
+        self._bus = bus
+        self._notes = notes
+        self.refused = 0
+        self.taken: set[str] = set()
+
+    def send(self, envelope: Envelope) -> None:
+        """Returns at once."""
+        self._bus.post(envelope, self._decided(envelope))
+
+    def _decided(self, envelope: Envelope) -> Callable[[Exception | None], None]:
+        def done(error: Exception | None) -> None:
+            if error is None:
+                self.taken.add(envelope.id)
+            else:
+                assert isinstance(error, BusUnavailable), error
+                self.refused += 1
+                asyncio.get_running_loop().call_later(0.02, self.send, envelope)
+            self._notes.change()
+
+        return done
+
+
+class BrokerConformance(BusSuite):
+    """Define `broker` beside `make_bus`."""
+
+    @pytest.fixture
+    def broker(self) -> Broker:
+        """A broker of the test's own, running, which `make_bus` uses."""
+        raise NotImplementedError
+
+    def connections(self, notes: Notes) -> list[bool]:
+        """What was reported of the connection."""
+        return [event.connected for event in notes.events if isinstance(event, BrokerConnection)]
+
+    async def test_a_killed_broker_that_comes_back_loses_nothing(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sender = Sender(bus, notes)
+        sent = [message(f"a{i % 10}", i // 10) for i in range(100)]
+        # As an outbox would: the next message of an aggregate only when the one before is taken.
+        for each in sent[:50]:
+            await bus.publish([each])
+        handling.gate.clear()
+        broker.kill()
+        await notes.until(lambda: self.connections(notes)[:1] == [False])
+        assert not bus.connected
+        for each in sent[50:60]:
+            sender.send(each)
+        await notes.until(lambda: sender.refused >= 10)
+        broker.start()
+        await notes.until(lambda: self.connections(notes)[-1])
+        assert bus.connected
+        handling.gate.set()
+        await notes.until(lambda: len(sender.taken) == 10)
+        await bus.publish(sent[60:])
+        await handling.until_handled(sent)
+        for i in range(10):
+            numbers = first_times(handling.numbers(f"a{i}"))
+            assert numbers == list(range(10))
+        await until_waiting(bus, 0)
+
+    async def test_what_is_in_hand_meanwhile_is_not_handed_out_twice(
+        self, bus: Bus, broker: Broker, notes: Notes
+    ) -> None:
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message(f"a{i}") for i in range(20)]
+        await bus.publish(sent)
+        await handling.until_handled(sent)
+        broker.kill()
+        await notes.until(lambda: self.connections(notes)[:1] == [False])
+        for delivery in handling.kept[:10]:
+            delivery.ack()
+        broker.start()
+        await notes.until(lambda: self.connections(notes)[-1])
+        for delivery in handling.kept[10:]:
+            delivery.ack()
+        last = message("last")
+        await bus.publish([last])
+        await handling.until_handled([last])
+        assert set(handling.times().values()) == {1}
+
+    async def test_a_broker_that_stands_still_for_a_while_loses_nothing(
+        self, tmp_path: Path, broker: Broker, notes: Notes
+    ) -> None:
+        bus = self.limited(tmp_path, notes, nats_publish_timeout_us=200_000)
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sender = Sender(bus, notes)
+        before, during = [message(f"a{i}", 0) for i in range(50)], [message(f"a{i}", 1) for i in range(50)]
+        await bus.publish(before)
+        broker.pause()
+        for each in during:
+            sender.send(each)
+        await notes.until(lambda: sender.refused > 0)
+        broker.resume()
+        await notes.until(lambda: len(sender.taken) == 50)
+        await handling.until_handled([*before, *during])
+        for i in range(50):
+            assert first_times(handling.numbers(f"a{i}")) == [0, 1]
+        await bus.close()
+
+    async def test_a_connection_that_no_longer_answers_is_replaced(
+        self, bus: Bus, broker: Broker, notes: Notes
+    ) -> None:
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        broker.pause()
+        await notes.until(lambda: self.connections(notes)[:1] == [False])
+        with pytest.raises(BusUnavailable):
+            await bus.publish([message("a", 1)])
+        broker.resume()
+        await notes.until(lambda: self.connections(notes)[-1])
+        sent = message("a", 2)
+        await bus.publish([sent])
+        await handling.until_handled([sent])
+
+    async def test_what_is_under_way_when_the_connection_breaks_is_decided(
+        self, tmp_path: Path, broker: Broker, notes: Notes
+    ) -> None:
+        # No other limit decides it in the test's time.
+        bus = self.limited(tmp_path, notes, nats_publish_timeout_us=3_600_000_000)
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        await bus.start()
+        broker.pause()
+        publishing = asyncio.ensure_future(bus.publish([message(f"a{i}") for i in range(10)]))
+        await until_waiting(bus, 10)
+        broker.kill()
+        with pytest.raises(BusUnavailable):
+            await publishing
+        assert bus.waiting == 0
+        await bus.close()
+
+    async def test_commands_fail_while_it_is_away_and_work_again(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+        commands = asyncio.Event()
+
+        async def respond(envelopes: object) -> list[Envelope]:
+            if not commands.is_set():
+                commands.set()
+                await asyncio.Event().wait()
+            return [message("a", 1, "Done")]
+
+        bus.respond("answering", ["Do"], respond)
+        bus.respond("other", ["Undo"], lambda envelopes: _done(len(envelopes)))
+        await bus.start()
+        waiting = asyncio.ensure_future(bus.request(message("a", 1, "Do"), TIMEOUT_US))
+        await commands.wait()
+        broker.kill()
+        with pytest.raises(BusUnavailable):
+            await waiting
+        with pytest.raises(BusUnavailable):
+            await bus.request(message("a", 1, "Undo"), TIMEOUT_US)
+        broker.start()
+        await notes.until(lambda: self.connections(notes)[-1])
+        assert (await bus.request(message("a", 1, "Undo"), TIMEOUT_US)).type == "Done"
+
+    async def test_a_start_without_broker_is_refused(self, bus: Bus, broker: Broker, notes: Notes) -> None:
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        broker.kill()
+        with pytest.raises(BusUnavailable):
+            await bus.start()
+        assert not bus.connected
+
+    async def test_a_broker_killed_while_the_bus_is_closed_keeps_what_it_had(
+        self, tmp_path: Path, bus: Bus, broker: Broker, notes: Notes
+    ) -> None:
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message("a", i) for i in range(20)]
+        await bus.publish(sent)
+        await bus.close()
+        broker.kill()
+        broker.start()
+        again = self.make_bus(tmp_path, self.limits, check, notes)
+        later = Handling(notes)
+        again.subscribe("one", ["Happened"], later)
+        await again.start()
+        await later.until_handled(sent)
+        assert later.numbers("a") == list(range(20))
+        await again.close()
+
+
+async def _done(count: int) -> list[Envelope]:
+    return [message("a", 1, "Done") for _ in range(count)]

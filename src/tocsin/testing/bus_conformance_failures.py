@@ -1,0 +1,248 @@
+"""Conformance: handlers that fail, and deliveries that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tocsin.model.errors import StoreUnavailable, Unavailable
+from tocsin.ports.bus import Bus, DeadLettered, Delivery
+from tocsin.testing.bus_conformance_base import LIMITS, TENANT, BusSuite, Handling, Notes, message, until_waiting
+
+
+class FailureConformance(BusSuite):
+    """What a handler raises."""
+
+    async def test_a_failed_message_comes_again(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if deliveries[0].attempt < 3:
+                raise ValueError("not yet")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = message("a")
+        await bus.publish([sent])
+        await handling.until_handled([sent])
+        assert handling.attempts[sent.id] == [1, 2, 3]
+        assert [(event.attempt, event.error) for event in notes.failures] == [
+            (1, "ValueError: not yet"),
+            (2, "ValueError: not yet"),
+        ]
+        event = notes.failures[0]
+        assert (event.subscriber, event.type, event.tenant_id) == ("one", "Happened", TENANT)
+        assert (event.service_call_id, event.correlation_id) == ("a", sent.correlation_id)
+
+    async def test_after_the_last_try_it_is_a_dead_letter_and_counts_as_dealt_with(
+        self, bus: Bus, notes: Notes
+    ) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if any(delivery.envelope.id == bad.id for delivery in deliveries):
+                raise ValueError("never")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        bad, good = message("a", 1), message("a", 2)
+        await bus.publish([bad, good])
+        await handling.until_handled([good])
+        await until_waiting(bus, 0)
+        tries = LIMITS.deliveries_max
+        assert handling.attempts[bad.id] == list(range(1, tries + 1))
+        assert notes.dead == [
+            DeadLettered("one", "Happened", TENANT, "a", bad.correlation_id, tries, "ValueError: never")
+        ]
+
+    async def test_a_dead_letter_of_one_subscription_is_none_of_another(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            raise ValueError("never")
+
+        failing, fine = Handling(notes, act), Handling(notes)
+        bus.subscribe("failing", ["Happened"], failing)
+        bus.subscribe("fine", ["Happened"], fine)
+        await bus.start()
+        sent = message("a")
+        await bus.publish([sent])
+        await notes.until(lambda: len(notes.dead) == 1)
+        await fine.until_handled([sent])
+        assert notes.dead[0].subscriber == "failing"
+
+    async def test_one_bad_message_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
+                raise ValueError("bad")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message("bad" if i == 25 else f"a{i}") for i in range(50)]
+        good = [each for each in sent if each.aggregate_id != "bad"]
+        for each in sent:
+            bus.post(each, lambda error: None)
+        await handling.until_handled(good)
+        await notes.until(lambda: len(notes.dead) == 1)
+        assert notes.dead[0].service_call_id == "bad"
+        assert set(handling.times().values()) == {1}
+
+    async def test_failures_that_pass_are_not_counted(self, bus: Bus, notes: Notes) -> None:
+        failures = iter([StoreUnavailable("away"), Unavailable("busy")] * LIMITS.deliveries_max)
+
+        def act(deliveries: Sequence[Delivery]) -> None:
+            for error in failures:
+                raise error
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = message("a")
+        await bus.publish([sent])
+        await handling.until_handled([sent])
+        assert notes.dead == []
+        assert handling.attempts[sent.id][-1] == 2 * LIMITS.deliveries_max + 1
+
+    async def test_when_all_fails_for_a_while_all_comes_through_later(self, bus: Bus, notes: Notes) -> None:
+        left = 12
+
+        def act(deliveries: Sequence[Delivery]) -> None:
+            nonlocal left
+            if left:
+                left -= 1
+                raise StoreUnavailable("away")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message(f"a{i % 50}", i // 50) for i in range(200)]
+        for each in sent:
+            bus.post(each, lambda error: None)
+        await handling.until_handled(sent)
+        assert notes.dead == []
+        assert set(handling.times().values()) == {1}
+        assert all(handling.numbers(f"a{i}") == [0, 1, 2, 3] for i in range(50))
+
+    async def test_one_that_always_fails_for_a_while_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if any(delivery.envelope.aggregate_id == "bad" for delivery in deliveries):
+                raise StoreUnavailable("because of this one")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message("bad" if i == 25 else f"a{i}") for i in range(50)]
+        for each in sent:
+            bus.post(each, lambda error: None)
+        await handling.until_handled([each for each in sent if each.aggregate_id != "bad"])
+        await until_waiting(bus, 1)
+
+    async def test_what_a_handler_waited_for_being_cancelled_is_a_failure(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if deliveries[0].attempt == 1:
+                raise asyncio.CancelledError
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = message("a")
+        await bus.publish([sent])
+        await handling.until_handled([sent])
+        assert handling.attempts[sent.id] == [1, 2]
+
+
+class SettlingConformance(BusSuite):
+    """`keep`, `ack` and `fail`."""
+
+    async def test_a_kept_one_is_settled_later(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message(f"a{i}") for i in range(5)]
+        for each in sent:
+            bus.post(each, lambda error: None)
+        await handling.until_handled(sent)
+        await until_waiting(bus, 5)
+        for delivery in handling.kept:
+            delivery.ack()
+        await until_waiting(bus, 0)
+        assert set(handling.times().values()) == {1}
+
+    async def test_a_kept_one_that_fails_comes_again(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = message("a")
+        bus.post(sent, lambda error: None)
+        await notes.until(lambda: len(handling.kept) == 1)
+        handling.kept[0].fail(ValueError("no"))
+        await notes.until(lambda: len(handling.kept) == 2)
+        assert handling.attempts[sent.id] == [1, 2]
+        assert [event.error for event in notes.failures] == ["ValueError: no"]
+        handling.kept[0].ack()
+        handling.kept[0].fail(ValueError("again"))
+        assert bus.waiting == 1
+        handling.kept[1].ack()
+        handling.kept[1].fail(ValueError("too late"))
+        await until_waiting(bus, 0)
+
+    async def test_what_is_kept_or_settled_does_not_fail_with_the_call(self, bus: Bus, notes: Notes) -> None:
+        kept: list[Delivery] = []
+
+        def act(deliveries: Sequence[Delivery]) -> None:
+            if len(deliveries) < 3:
+                return
+            deliveries[0].keep()
+            kept.append(deliveries[0])
+            deliveries[1].ack()
+            raise ValueError("the third")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        handling.gate.clear()
+        first = message("first")
+        bus.post(first, lambda error: None)
+        await notes.until(lambda: handling.running == 1)
+        sent = [message(f"a{i}") for i in range(3)]
+        await self.bring(bus, sent, 4)
+        handling.gate.set()
+        await handling.until_handled([sent[2]])
+        await until_waiting(bus, 1)
+        assert [handling.attempts[each.id] for each in sent] == [[1], [1], [1, 2]]
+        kept[0].ack()
+        await until_waiting(bus, 0)
+
+    async def test_a_call_that_raises_though_all_is_settled_is_reported(self, bus: Bus, notes: Notes) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            for delivery in deliveries:
+                delivery.ack()
+            raise ValueError("afterwards")
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        await bus.publish([message("a")])
+        await notes.until(lambda: len(notes.failures) == 1)
+        await until_waiting(bus, 0)
+
+    @pytest.mark.parametrize("error", [ValueError("never"), Unavailable("later")])
+    async def test_failing_by_itself_in_a_batch_concerns_only_the_one(
+        self, bus: Bus, notes: Notes, error: Exception
+    ) -> None:
+        def act(deliveries: Sequence[Delivery]) -> None:
+            for delivery in deliveries:
+                if delivery.envelope.aggregate_id == "bad" and delivery.attempt < 3:
+                    delivery.fail(error)
+
+        handling = Handling(notes, act)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        bad, good = message("bad"), [message(f"a{i}") for i in range(10)]
+        await bus.publish([bad, *good])
+        await notes.until(lambda: handling.times()[bad.id] == 3)
+        await handling.until_handled(good)
+        await until_waiting(bus, 0)
+        assert all(handling.attempts[each.id] == [1] for each in good)
+        assert notes.dead == []

@@ -1,0 +1,232 @@
+"""Conformance: limits, the end of a bus, and what a durable one keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, InvalidMessage
+from tocsin.testing.bus_conformance_base import BusSuite, Handling, Notes, check, first_times, message, until_waiting
+
+
+class SendingConformance(BusSuite):
+    """`post` and `publish`."""
+
+    async def test_done_is_called_later_and_once(self, bus: Bus, notes: Notes) -> None:
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        await bus.start()
+        outcomes: list[Exception | None] = []
+        finished = asyncio.Event()
+
+        def done(error: Exception | None) -> None:
+            outcomes.append(error)
+            if len(outcomes) == 3:
+                finished.set()
+
+        for each in (message("a"), message("b", type="Unwanted"), message("c", bad=True)):
+            bus.post(each, done)
+            assert outcomes == []
+        await finished.wait()
+        assert sorted(str(type(error)) for error in outcomes) == sorted(
+            str(kind) for kind in (type(None), type(None), InvalidMessage)
+        )
+
+    async def test_publish_raises_the_first_failure_and_sends_the_others(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        good = [message("a", 1), message("b", 2)]
+        with pytest.raises(InvalidMessage):
+            await bus.publish([good[0], message("c", bad=True), good[1]])
+        await handling.until_handled(good)
+        await bus.publish([])
+
+    async def test_beyond_the_limit_a_message_is_not_taken(self, tmp_path: Path, notes: Notes) -> None:
+        bus = self.limited(tmp_path, notes, waiting_max=5)
+        handling = Handling(notes)
+        handling.gate.clear()
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        outcomes: dict[str, Exception | None] = {}
+
+        def post(aggregate: str) -> None:
+            def done(error: Exception | None) -> None:
+                outcomes[aggregate] = error
+                notes.change()
+
+            bus.post(message(aggregate), done)
+
+        for each in "abcdef":
+            post(each)
+        await notes.until(lambda: "f" in outcomes)
+        assert isinstance(outcomes["f"], BusOverloaded)
+        handling.gate.set()
+        await notes.until(lambda: len(outcomes) == 6)
+        assert [outcomes[each] for each in "abcde"] == [None] * 5
+        post("f")
+        await notes.until(lambda: outcomes["f"] is None)
+        await until_waiting(bus, 0)
+        await bus.close()
+
+
+class EndConformance(BusSuite):
+    """`drain` and `close`."""
+
+    async def test_a_drain_waits_for_the_handler_and_hands_out_nothing_more(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        handling.gate.clear()
+        first, second = message("a", 1), message("a", 2)
+        bus.post(first, lambda error: None)
+        await notes.until(lambda: handling.running == 1)
+        bus.post(second, lambda error: None)
+        draining = asyncio.ensure_future(bus.drain())
+        await asyncio.sleep(0)
+        assert not draining.done()
+        handling.gate.set()
+        await draining
+        assert handling.handled == [first]
+
+    async def test_after_a_drain_what_was_kept_can_be_settled(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = message("a", 1)
+        bus.post(sent, lambda error: None)
+        await handling.until_handled([sent])
+        await bus.drain()
+        handling.kept[0].ack()
+        await bus.publish([message("b", type="Unwanted")])
+        await until_waiting(bus, 0)
+
+    async def test_closing_ends_the_handler_and_refuses_what_comes_later(self, bus: Bus, notes: Notes) -> None:
+        handling = Handling(notes)
+        handling.gate.clear()
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        bus.post(message("a"), lambda error: None)
+        await notes.until(lambda: handling.running == 1)
+        await bus.close()
+        assert handling.running == 0
+        assert not bus.connected
+        with pytest.raises(BusUnavailable):
+            await bus.publish([message("b")])
+        with pytest.raises(BusUnavailable):
+            await bus.request(message("b", type="Do"), 1_000_000)
+        await bus.close()
+
+    async def test_a_bus_that_never_started_can_be_closed(self, bus: Bus, notes: Notes) -> None:
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        await bus.close()
+        await bus.close()
+
+    async def test_a_name_subscribes_once(self, bus: Bus, notes: Notes) -> None:
+        bus.subscribe("one", ["Happened"], Handling(notes))
+        with pytest.raises(ValueError, match="one"):
+            bus.subscribe("one", ["Happened"], Handling(notes))
+
+
+class RestartConformance(BusSuite):
+    """A durable bus, closed and made again."""
+
+    async def test_what_was_not_settled_comes_again_in_order(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+        self.require_durable()
+        handling = Handling(notes)
+        handling.act = handling.keep
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message(f"a{i % 10}", i // 10) for i in range(50)]
+        await bus.publish(sent)
+        await handling.until_handled(sent[:10])
+        for delivery in handling.kept[:5]:
+            delivery.ack()
+        await bus.close()
+
+        again = self.make_bus(tmp_path, self.limits, check, notes)
+        later = Handling(notes)
+        again.subscribe("one", ["Happened"], later)
+        await again.start()
+        new = message("a0", 5)
+        await again.publish([new])
+        settled = {delivery.envelope.id for delivery in handling.kept[:5]}
+        await later.until_handled([*(each for each in sent if each.id not in settled), new])
+        for i in range(10):
+            numbers = first_times(later.numbers(f"a{i}"))
+            assert numbers == sorted(numbers)
+        await again.close()
+
+    async def test_what_was_settled_does_not_come_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+        self.require_durable()
+        handling = Handling(notes)
+        bus.subscribe("one", ["Happened"], handling)
+        await bus.start()
+        sent = [message(f"a{i % 10}", i // 10) for i in range(50)]
+        await bus.publish(sent)
+        await handling.until_handled(sent)
+        await until_waiting(bus, 0)
+        await bus.close()
+
+        for _ in range(3):
+            again = self.make_bus(tmp_path, self.limits, check, notes)
+            later = Handling(notes)
+            again.subscribe("one", ["Happened"], later)
+            await again.start()
+            new = message("a0", 5)
+            await again.publish([new])
+            await later.until_handled([new])
+            assert later.handled == [new]
+            await until_waiting(again, 0)
+            await again.close()
+
+    async def test_subscriptions_settle_for_themselves(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+        self.require_durable()
+        keeping, fine = Handling(notes), Handling(notes)
+        keeping.act = keeping.keep
+        bus.subscribe("keeping", ["Happened"], keeping)
+        bus.subscribe("fine", ["Happened"], fine)
+        await bus.start()
+        sent = [message(f"a{i}") for i in range(10)]
+        await bus.publish(sent)
+        await keeping.until_handled(sent)
+        await fine.until_handled(sent)
+        await until_waiting(bus, 10)
+        await bus.close()
+
+        again = self.make_bus(tmp_path, self.limits, check, notes)
+        kept, handled = Handling(notes), Handling(notes)
+        again.subscribe("keeping", ["Happened"], kept)
+        again.subscribe("fine", ["Happened"], handled)
+        await again.start()
+        last = message("a0", 1)
+        await again.publish([last])
+        await kept.until_handled([*sent, last])
+        await handled.until_handled([last])
+        assert handled.handled == [last]
+        await again.close()
+
+    async def test_a_dead_letter_does_not_come_again(self, tmp_path: Path, bus: Bus, notes: Notes) -> None:
+        self.require_durable()
+
+        def never(deliveries: object) -> None:
+            raise ValueError("never")
+
+        bus.subscribe("one", ["Happened"], Handling(notes, never))
+        await bus.start()
+        await bus.publish([message("a", 1)])
+        await notes.until(lambda: len(notes.dead) == 1)
+        await until_waiting(bus, 0)
+        await bus.close()
+
+        again = self.make_bus(tmp_path, self.limits, check, notes)
+        handling = Handling(notes)
+        again.subscribe("one", ["Happened"], handling)
+        await again.start()
+        good = message("a", 2)
+        await again.publish([good])
+        await handling.until_handled([good])
+        assert handling.handled == [good]
+        await again.close()

@@ -1,0 +1,146 @@
+"""Conformance: commands and their replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import Unavailable
+from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, InvalidMessage, RequestUnanswered
+from tocsin.testing.bus_conformance_base import TIMEOUT_US, BusSuite, Notes, message, number
+
+
+class Responding:
+    """A responder that echoes, with the number doubled, and takes notes."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self.batches: list[list[Envelope]] = []
+        self.bad: set[int] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, commands: Sequence[Envelope]) -> list[Envelope]:
+        self.batches.append(list(commands))
+        self._notes.change()
+        await self.gate.wait()
+        for command in commands:
+            if number(command) in self.bad:
+                raise ValueError("secret details")
+        return [message(command.aggregate_id, 2 * number(command), "Done") for command in commands]
+
+
+class RequestConformance(BusSuite):
+    """`request` and `respond`."""
+
+    async def test_each_gets_its_own_reply(self, bus: Bus, notes: Notes) -> None:
+        bus.respond("answering", ["Do"], Responding(notes))
+        await bus.start()
+        commands = [message(f"a{i}", i, "Do") for i in range(50)]
+        replies = await asyncio.gather(*(bus.request(each, TIMEOUT_US) for each in commands))
+        assert [(reply.type, reply.aggregate_id, number(reply)) for reply in replies] == [
+            ("Done", f"a{i}", 2 * i) for i in range(50)
+        ]
+
+    async def test_what_comes_during_a_call_is_answered_together(self, bus: Bus, notes: Notes) -> None:
+        responding = Responding(notes)
+        responding.gate.clear()
+        bus.respond("answering", ["Do", "Undo"], responding, batch_max=4)
+        await bus.start()
+        first = asyncio.ensure_future(bus.request(message("a", 1, "Do"), TIMEOUT_US))
+        await notes.until(lambda: len(responding.batches) == 1)
+        types = ["Do", "Undo", "Do"]
+        others = [asyncio.ensure_future(bus.request(message("a", 2, each), TIMEOUT_US)) for each in types]
+        await self.settle(bus, notes)
+        responding.gate.set()
+        await asyncio.gather(first, *others)
+        assert [len(batch) for batch in responding.batches] == [1, 3]
+
+    async def settle(self, bus: Bus, notes: Notes) -> None:
+        """Returns when the commands sent before have arrived: another one that nobody answers made the same way."""
+        with pytest.raises(BusUnavailable):
+            await bus.request(message("a", 0, "Unknown"), TIMEOUT_US)
+
+    async def test_what_fails_alone_is_unavailable_and_takes_no_other_along(self, bus: Bus, notes: Notes) -> None:
+        responding = Responding(notes)
+        responding.bad = {3}
+        responding.gate.clear()
+        bus.respond("answering", ["Do"], responding)
+        await bus.start()
+        first = asyncio.ensure_future(bus.request(message("a", 0, "Do"), TIMEOUT_US))
+        await notes.until(lambda: len(responding.batches) == 1)
+        others = [asyncio.ensure_future(bus.request(message(f"a{i}", i, "Do"), TIMEOUT_US)) for i in range(1, 6)]
+        await self.settle(bus, notes)
+        responding.gate.set()
+        results = await asyncio.gather(first, *others, return_exceptions=True)
+        good = [number(result) for result in results if isinstance(result, Envelope)]
+        assert good == [0, 2, 4, 8, 10]
+        assert type(results[3]) is Unavailable
+        assert "secret" not in str(results[3])
+        assert any("secret details" in event.error for event in notes.failures)
+
+    async def test_a_wrong_number_of_replies_is_a_failure(self, bus: Bus, notes: Notes) -> None:
+        async def respond(commands: Sequence[Envelope]) -> list[Envelope]:
+            return []
+
+        bus.respond("answering", ["Do"], respond)
+        await bus.start()
+        with pytest.raises(Unavailable):
+            await bus.request(message("a", 1, "Do"), TIMEOUT_US)
+        assert "0 replies" in notes.failures[0].error
+
+    async def test_nobody_answers(self, bus: Bus) -> None:
+        await bus.start()
+        with pytest.raises(BusUnavailable, match="Do"):
+            await bus.request(message("a", 1, "Do"), TIMEOUT_US)
+
+    async def test_no_reply_in_time(self, bus: Bus, notes: Notes) -> None:
+        responding = Responding(notes)
+        responding.gate.clear()
+        bus.respond("answering", ["Do"], responding)
+        await bus.start()
+        with pytest.raises(RequestUnanswered):
+            await bus.request(message("a", 1, "Do"), 50_000)
+        responding.gate.set()
+        assert number(await bus.request(message("a", 2, "Do"), TIMEOUT_US)) == 4
+
+    async def test_a_command_of_wrong_form_is_not_sent(self, bus: Bus, notes: Notes) -> None:
+        responding = Responding(notes)
+        bus.respond("answering", ["Do"], responding)
+        await bus.start()
+        with pytest.raises(InvalidMessage):
+            await bus.request(message("a", type="Do", bad=True), TIMEOUT_US)
+        assert responding.batches == []
+
+    async def test_waiting_commands_are_bounded(self, tmp_path: Path, notes: Notes) -> None:
+        bus = self.limited(tmp_path, notes, requests_waiting_max=3)
+        responding = Responding(notes)
+        responding.gate.clear()
+        bus.respond("answering", ["Do"], responding)
+        await bus.start()
+        taken = [asyncio.ensure_future(bus.request(message(f"a{i}", i, "Do"), TIMEOUT_US)) for i in range(3)]
+        await notes.until(lambda: len(responding.batches) == 1)
+        with pytest.raises(BusOverloaded):
+            await bus.request(message("a3", 3, "Do"), TIMEOUT_US)
+        responding.gate.set()
+        assert [number(await each) for each in taken] == [0, 2, 4]
+        assert number(await bus.request(message("a4", 4, "Do"), TIMEOUT_US)) == 8
+        await bus.close()
+
+    async def test_after_a_drain_nobody_answers(self, bus: Bus, notes: Notes) -> None:
+        responding = Responding(notes)
+        responding.gate.clear()
+        bus.respond("answering", ["Do"], responding)
+        await bus.start()
+        under_way = asyncio.ensure_future(bus.request(message("a", 1, "Do"), TIMEOUT_US))
+        await notes.until(lambda: len(responding.batches) == 1)
+        draining = asyncio.ensure_future(bus.drain())
+        responding.gate.set()
+        await draining
+        assert number(await under_way) == 2
+        with pytest.raises(BusUnavailable):
+            await bus.request(message("a", 2, "Do"), TIMEOUT_US)

@@ -1,0 +1,243 @@
+"""What orchestration's port promises, on every database."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.support.agent_database import (
+    NOW,
+    OTHER_TENANT,
+    TENANT,
+    append,
+    call,
+    change,
+    end,
+    entry,
+    envelope,
+    insert,
+    load,
+    new_id,
+    rows,
+    running,
+    start,
+    write,
+)
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.messages import ErrorMeta, Key, ResponseMeta
+from tocsin.agent.orchestration.ports import Change, Transaction
+from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
+from tocsin.agent.outbox.ports import OutboxRow
+
+TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log")
+
+
+def finished(before: ServiceCall, at_us: int = NOW + 5) -> Change:
+    outcome = Outcome(ResponseMeta(200, {"a": "b"}, "fine", 1.5), ErrorMeta("TIMEOUT", "late"))
+    changed = msgspec.structs.replace(
+        before, status=Status.FAILED, started_at=NOW, finished_at=at_us, outcome=outcome, watch_at=None
+    )
+    return Change(before, changed)
+
+
+def in_other_tenant(of: ServiceCall) -> ServiceCall:
+    """The same id, of another tenant."""
+    return msgspec.structs.replace(of, tenant_id=OTHER_TENANT)
+
+
+async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDatabase) -> None:
+    plain = call(name="a\u00e4\U0001f600", idempotency_key="k")
+    await insert(database, plain)
+    assert await load(database, plain.key) == plain
+    to_running = running(plain, due_at=NOW + 9)
+    to_failed = finished(to_running.after)
+    assert await change(database, to_running, to_failed) == {plain.key}
+    assert await load(database, plain.key) == to_failed.after
+
+
+async def test_of_several_calls_those_that_exist_are_loaded(database: AgentDatabase) -> None:
+    calls = [call() for _ in range(150)]
+    await insert(database, *calls)
+    keys = [c.key for c in calls] + [Key(TENANT, new_id())]
+    assert await database.calls.transact(lambda t: t.load(keys)) == {c.key: c for c in calls}
+    assert await database.calls.transact(lambda t: t.load([])) == {}
+
+
+async def test_insert_tells_which_are_new(database: AgentDatabase) -> None:
+    first, second = call(idempotency_key="k"), call()
+    await insert(database, first, second)
+    again = msgspec.structs.replace(first, name="other", tags=("x",))
+    same_key, new = call(idempotency_key="k", tags=("y",)), call()
+    added = await database.calls.transact(lambda t: t.insert([again, same_key, new, new]))
+    assert added == {new.key}
+    assert await load(database, first.key) == first
+    assert await load(database, same_key.key) is None
+    assert await rows(database, "SELECT tag FROM service_call_tags") == []
+
+
+async def test_idempotency_keys_are_a_tenants_own(database: AgentDatabase) -> None:
+    mine, theirs = call(idempotency_key="k"), call(OTHER_TENANT, idempotency_key="k")
+    await insert(database, mine, theirs)
+    found = await database.calls.transact(lambda t: t.find_by_idempotency_key([(TENANT, "k"), (TENANT, "none")]))
+    assert found == {(TENANT, "k"): mine}
+
+
+async def test_a_change_is_written_only_over_the_state_that_it_was_decided_on(database: AgentDatabase) -> None:
+    one, two = call(), call()
+    await insert(database, one, two)
+    first, rival = running(one), running(one)
+    assert await change(database, first) == {one.key}
+    assert await change(database, rival, running(two)) == {two.key}
+    assert await load(database, one.key) == first.after
+    # The same status with another execution is another state too.
+    other = Change(msgspec.structs.replace(first.after, execution_id=new_id()), rival.after)
+    assert await change(database, other) == set()
+    assert await change(database, running(call())) == set()
+
+
+async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(database: AgentDatabase) -> None:
+    waiting, busy = call(tags=("t",)), call(tags=("t",))
+    await insert(database, waiting, busy)
+    await change(database, running(busy))
+    for c in (waiting, busy):
+        await database.timers.schedule_timers([entry(c)])
+        await database.executions.begin([(start(c), envelope(c))])
+    gone = await database.calls.transact(lambda t: t.delete_scheduled([waiting.key, busy.key, Key(TENANT, new_id())]))
+    assert gone == {waiting.key}
+    for table in TABLES:
+        assert await rows(database, f"SELECT service_call_id FROM {table}") == [(busy.service_call_id,)], table
+
+
+async def test_purging_takes_finished_calls_with_all_that_refers_to_them(database: AgentDatabase) -> None:
+    early, late, busy = (call(tags=("t",)) for _ in range(3))
+    await insert(database, early, late, busy)
+    for c in (early, late, busy):
+        await database.timers.schedule_timers([entry(c)])
+        await database.executions.begin([(start(c), envelope(c))])
+    await change(database, running(busy), finished(early, NOW + 5), finished(late, NOW + 6))
+    assert await database.calls.transact(lambda t: t.purge(NOW + 5, 10)) == 0
+    assert await database.calls.transact(lambda t: t.purge(NOW + 7, 1)) == 1
+    for table in TABLES:
+        left = await rows(database, f"SELECT service_call_id FROM {table} ORDER BY service_call_id")
+        assert left == [(late.service_call_id,), (busy.service_call_id,)], table
+    assert await database.calls.transact(lambda t: t.purge(NOW + 7, 10)) == 1
+
+
+async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
+    one, two = call(tags=("b", "a")), call()
+    await insert(database, one, two)
+    gone = Key(TENANT, new_id())
+
+    def work(t: Transaction) -> dict[Key, tuple[str, ...]]:
+        t.add_tags([(one.key, "a"), (one.key, "c"), (two.key, "x"), (two.key, "x"), (gone, "y")])
+        t.remove_tags([(one.key, "b"), (one.key, "never"), (gone, "y")])
+        return t.tags([one.key, two.key, gone])
+
+    assert await database.calls.transact(work) == {one.key: ("a", "c"), two.key: ("x",), gone: ()}
+
+
+async def test_the_watchdog_sees_what_is_overdue_the_earliest_first(database: AgentDatabase) -> None:
+    calls = [call(watch_at=NOW + at) for at in (3, 1, 2, 9)]
+    await insert(database, *calls)
+    await change(database, finished(calls[2]))
+
+    async def watched(limit: int) -> list[ServiceCall]:
+        return await database.calls.transact(lambda t: t.to_watch(NOW + 3, limit))
+
+    assert await watched(10) == [calls[1], calls[0]]
+    assert await watched(1) == [calls[1]]
+
+
+async def test_nothing_is_left_of_a_transaction_that_raised(database: AgentDatabase) -> None:
+    told: list[OutboxRow] = []
+    database.outbox.on_appended(told.extend)
+    old, new = call(), call(tags=("t",))
+    await insert(database, old)
+
+    def work(t: Transaction) -> None:
+        t.insert([new])
+        t.change([running(old)])
+        t.append([envelope(new)])
+        raise LookupError("decided otherwise")
+
+    with pytest.raises(LookupError):
+        await database.calls.transact(work)
+    assert await load(database, old.key) == old
+    assert await load(database, new.key) is None
+    assert await database.outbox.unpublished(0, 10) == []
+    assert told == []
+
+
+async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
+    mine = call(tags=("t",), idempotency_key="k")
+    theirs = in_other_tenant(mine)
+    await insert(database, mine, theirs)
+    execution = start(mine)
+    other_execution = execution._replace(tenant_id=OTHER_TENANT)
+
+    def of_calls(t: Transaction) -> None:
+        assert t.load([mine.key]) == {mine.key: msgspec.structs.replace(mine, tags=())}
+        assert set(t.find_by_idempotency_key([(TENANT, "k")])) == {(TENANT, "k")}
+        assert t.tags([mine.key]) == {mine.key: ("t",)}
+        t.add_tags([(mine.key, "more")])
+        t.remove_tags([(mine.key, "t")])
+        assert t.tags([theirs.key]) == {theirs.key: ("t",)}
+
+    await database.calls.transact(of_calls)
+    await database.timers.schedule_timers([entry(mine), entry(theirs)])
+    assert await database.executions.begin([(execution, envelope(mine)), (other_execution, envelope(theirs))]) == {
+        execution.execution_id
+    }
+    assert await change(database, running(mine)) == {mine.key}
+    assert (await load(database, theirs.key)) == msgspec.structs.replace(theirs, tags=())
+    assert await database.timers.mark_fired([mine.key], NOW) == 1
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
+    assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
+    assert await database.timers.due_tenants(0, NOW * 2, 10) == [OTHER_TENANT]
+    await database.executions.finish([(end(execution), envelope(mine))])
+    (unfinished,) = await database.executions.unfinished(10)
+    assert unfinished == other_execution
+    await database.timers.delete_timers([mine.key])
+    assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
+    assert await database.calls.transact(lambda t: t.delete_scheduled([mine.key])) == set()
+    await change(database, finished(theirs))
+    assert await database.calls.transact(lambda t: t.purge(NOW * 2, 10)) == 1
+    assert await load(database, mine.key) is not None
+    assert await database.calls.transact(lambda t: t.tags([mine.key])) == {mine.key: ("more",)}
+
+
+async def test_a_reference_needs_its_call_of_the_same_tenant(database: AgentDatabase) -> None:
+    mine = call()
+    await insert(database, mine)
+    await database.timers.schedule_timers([entry(in_other_tenant(mine))])
+    assert await database.executions.begin([(start(in_other_tenant(mine)), envelope(mine))]) == set()
+    await database.calls.transact(lambda t: t.add_tags([(in_other_tenant(mine).key, "t")]))
+    for table in TABLES[1:]:
+        assert await rows(database, f"SELECT * FROM {table}") == [], table
+    with pytest.raises(Exception, match=r"(?i)foreign key"):
+        await write(
+            database,
+            lambda connection: connection.exec_driver_sql(
+                "INSERT INTO service_call_tags (tenant_id, service_call_id, tag, submitted_at)"
+                f" VALUES ('{OTHER_TENANT}', '{mine.service_call_id}', 't', '2027-01-01T00:00:00.000000Z')"
+            ),
+        )
+
+
+async def test_appended_messages_are_told_after_the_commit_in_their_order(database: AgentDatabase) -> None:
+    told: list[OutboxRow] = []
+    database.outbox.on_appended(told.extend)
+    one = call()
+    envelopes = [envelope(one, causation_id=new_id()) for _ in range(300)]
+
+    def work(t: Transaction) -> None:
+        t.append(envelopes[:200])
+        t.append(envelopes[200:])
+        assert told == []
+
+    await database.calls.transact(work)
+    assert [row.envelope for row in told] == envelopes
+    assert told == await database.outbox.unpublished(0, 1_000)
+    assert [row.number for row in told] == sorted({row.number for row in told})
+    await append(database, envelope(one))
+    assert told[-1].number > told[-2].number

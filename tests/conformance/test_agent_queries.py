@@ -1,0 +1,195 @@
+"""What the API's port promises, on every database."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.agent_database import (
+    NOW,
+    OTHER_TENANT,
+    TENANT,
+    call,
+    change,
+    end,
+    entry,
+    envelope,
+    insert,
+    load,
+    new_id,
+    running,
+    start,
+)
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.api.ports import CallFilter, CallRecord, Place
+from tocsin.agent.messages import Key, ResponseMeta
+from tocsin.agent.orchestration.ports import Change, Transaction
+from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
+
+STATUSES = [status.value for status in Status]
+TAGS = ("a", "b", "c")
+
+
+def record(of: ServiceCall) -> CallRecord:
+    outcome = None if of.outcome is None else msgspec.json.decode(msgspec.json.encode(of.outcome))
+    return CallRecord(
+        of.tenant_id,
+        of.service_call_id,
+        of.name,
+        of.status.value,
+        of.submitted_at,
+        of.due_at,
+        of.started_at,
+        of.finished_at,
+        of.request_spec,
+        outcome,
+        of.correlation_id,
+        tuple(sorted(of.tags)),
+    )
+
+
+async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase) -> None:
+    one = call(tags=("b", "a"))
+    await insert(database, one, call(OTHER_TENANT))
+    assert await database.queries.find(one.key) == record(one)
+    outcome = Outcome(ResponseMeta(200, {}, "fine", 2.5))
+    done = msgspec.structs.replace(
+        one, status=Status.SUCCEEDED, started_at=NOW, finished_at=NOW + 1, outcome=outcome, watch_at=None
+    )
+    await change(database, Change(one, done))
+    assert await database.queries.find(one.key) == record(done)
+    assert await database.queries.find(Key(OTHER_TENANT, one.service_call_id)) is None
+    assert await database.queries.executions(Key(OTHER_TENANT, one.service_call_id)) == []
+
+
+def _calls() -> list[ServiceCall]:
+    """Of two tenants, several at each instant, in all statuses, with all sets of tags."""
+    return [
+        call(
+            (TENANT, TENANT, OTHER_TENANT)[n % 3],
+            submitted_at=NOW + n // 7,
+            status=list(Status)[n % 4],
+            tags=tuple(tag for place, tag in enumerate(TAGS) if n >> place & 1),
+        )
+        for n in range(70)
+    ]
+
+
+filters = st.builds(
+    CallFilter,
+    tenant_id=st.sampled_from([TENANT, OTHER_TENANT]),
+    statuses=st.frozensets(st.sampled_from(STATUSES)),
+    tags=st.lists(st.sampled_from(TAGS), unique=True, max_size=3).map(tuple),
+    submitted_from=st.none() | st.integers(NOW - 1, NOW + 11),
+    submitted_to=st.none() | st.integers(NOW - 1, NOW + 11),
+    limit=st.integers(1, 12),
+)
+
+
+def matches(of: ServiceCall, wanted: CallFilter) -> bool:
+    return (
+        of.tenant_id == wanted.tenant_id
+        and (not wanted.statuses or of.status.value in wanted.statuses)
+        and set(wanted.tags) <= set(of.tags)
+        and (wanted.submitted_from is None or of.submitted_at >= wanted.submitted_from)
+        and (wanted.submitted_to is None or of.submitted_at < wanted.submitted_to)
+    )
+
+
+async def test_pages_are_complete_and_stable_under_filters(database: AgentDatabase) -> None:
+    calls = _calls()
+    await insert(database, *calls)
+
+    async def check(wanted: CallFilter) -> None:
+        expected = sorted(
+            (record(c) for c in calls if matches(c, wanted)),
+            key=lambda r: (r.submitted_at, r.service_call_id),
+            reverse=True,
+        )
+        found: list[CallRecord] = []
+        while page := await database.queries.page(wanted):
+            assert len(page) <= wanted.limit
+            found += page
+            wanted = _after(wanted, page[-1])
+        assert found == expected
+
+    await _for_all(filters, check)
+
+
+def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
+    place = Place(last.submitted_at, last.service_call_id)
+    return CallFilter(
+        wanted.tenant_id,
+        wanted.statuses,
+        wanted.tags,
+        wanted.submitted_from,
+        wanted.submitted_to,
+        place,
+        wanted.limit,
+    )
+
+
+async def _for_all(strategy: st.SearchStrategy[CallFilter], check: object) -> None:
+    """Hypothesis calls synchronous functions; the examples are collected, and checked on this loop."""
+    examples: list[CallFilter] = []
+
+    @settings(max_examples=60, database=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @given(strategy)
+    def collect(example: CallFilter) -> None:
+        examples.append(example)
+
+    collect()
+    for example in examples:
+        await check(example)  # type: ignore[operator]
+
+
+async def test_a_page_goes_on_where_it_ended_whatever_came_or_changed_meanwhile(database: AgentDatabase) -> None:
+    calls = [call(submitted_at=NOW + n) for n in range(6)]
+    await insert(database, *calls)
+    first = await database.queries.page(CallFilter(TENANT, limit=3))
+    await insert(database, call(submitted_at=NOW + 100))
+    await change(database, running(calls[4]))
+    second = await database.queries.page(_after(CallFilter(TENANT, limit=3), first[-1]))
+    assert [r.submitted_at - NOW for r in (*first, *second)] == [5, 4, 3, 2, 1, 0]
+
+
+async def test_a_trace_has_everything_of_the_request_and_no_payload(database: AgentDatabase) -> None:
+    one = call(tags=("t",))
+    other_tenants = call(OTHER_TENANT, correlation_id=one.correlation_id)
+    await insert(database, one, other_tenants)
+    submitted = envelope(one, "ServiceCallSubmitted")
+    ordered = envelope(one, "StartExecution", causation_id=submitted.id, timestamp_ms=NOW // 1_000 + 1)
+
+    def work(t: Transaction) -> None:
+        t.append([submitted, envelope(other_tenants), ordered])
+
+    await database.calls.transact(work)
+    await database.timers.schedule_timers([entry(one)])
+    begun = start(one, started_at=NOW + 2_000)
+    await database.executions.begin([(begun, envelope(one, "ExecutionStarted", timestamp_ms=NOW // 1_000 + 2))])
+    await database.executions.finish([(end(begun), envelope(one, "ExecutionSucceeded", timestamp_ms=NOW // 1_000 + 3))])
+    trace = await database.queries.trace(one.key)
+    assert [(t.kind, t.name) for t in trace] == [
+        ("message", "ServiceCallSubmitted"),
+        ("service_calls", "Scheduled"),
+        ("timer_schedules", "Scheduled"),
+        ("message", "StartExecution"),
+        ("message", "ExecutionStarted"),
+        ("http_execution_log", "Finished"),
+        ("message", "ExecutionSucceeded"),
+    ]
+    assert [t.causation_id for t in trace if t.name == "StartExecution"] == [submitted.id]
+    assert all("payload" not in t.detail for t in trace)
+    assert await database.queries.trace(Key(TENANT, new_id())) == []
+    assert await database.queries.trace(Key(OTHER_TENANT, one.service_call_id)) == []
+
+
+@pytest.mark.parametrize("body", ["plain", "nul \0 inside"])
+async def test_texts_from_outside_are_kept(database: AgentDatabase, body: str) -> None:
+    one = call(name=body)
+    await insert(database, one)
+    loaded = await load(database, one.key)
+    assert loaded is not None
+    assert loaded.name == body.replace("\0", "\ufffd")

@@ -1,0 +1,188 @@
+"""What the ports of the timer, of the execution and of the outbox promise, on every database."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.support.agent_database import (
+    NOW,
+    OTHER_TENANT,
+    TENANT,
+    append,
+    call,
+    end,
+    entry,
+    envelope,
+    insert,
+    new_id,
+    rows,
+    start,
+)
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.messages import Key
+from tocsin.agent.outbox.ports import OutboxRow
+
+# ------------------------------------------------------------------ timer_schedules
+
+
+async def test_schedules_are_found_in_due_order_across_tenants(database: AgentDatabase) -> None:
+    calls = [call((TENANT, OTHER_TENANT)[n % 2], due_at=NOW + (7 * n) % 10) for n in range(10)]
+    await insert(database, *calls)
+    await database.timers.schedule_timers([entry(c) for c in calls])
+    due = sorted((entry(c) for c in calls if c.due_at <= NOW + 6), key=lambda e: e.due_at)
+    assert await database.timers.find_due([TENANT, OTHER_TENANT, new_id()], 0, NOW + 6, 100) == due
+    assert await database.timers.find_due([TENANT, OTHER_TENANT], 0, NOW + 6, 3) == due[:3]
+    assert await database.timers.find_due([], 0, NOW + 6, 3) == []
+    assert await database.timers.next_due_at(NOW - 1) == NOW
+
+
+async def test_tenants_with_something_due_come_the_earliest_first(database: AgentDatabase) -> None:
+    tenants = [new_id() for _ in range(5)]
+    calls = [call(tenant, due_at=NOW + 10 - n) for n, tenant in enumerate(tenants) for _ in range(3)]
+    await insert(database, *calls)
+    await database.timers.schedule_timers([entry(c) for c in calls])
+    assert await database.timers.due_tenants(0, NOW + 9, 10) == tenants[:0:-1]
+    assert await database.timers.due_tenants(0, NOW + 9, 2) == [tenants[4], tenants[3]]
+    assert await database.timers.due_tenants(0, NOW + 5, 10) == []
+
+
+async def test_a_schedule_is_replaced_while_it_waits_and_stays_once_reached(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    await database.timers.schedule_timers([entry(one), entry(one, due_at=NOW + 3)])
+    moved = entry(one, due_at=NOW + 5, correlation_id=new_id(), registered_at=NOW + 1)
+    await database.timers.schedule_timers([moved])
+    waiting = moved._replace(registered_at=NOW)
+    assert await database.timers.find_due([TENANT], 0, NOW + 5, 10) == [waiting]
+    assert await database.timers.mark_fired([one.key], NOW + 6) == 1
+    assert await database.timers.mark_fired([one.key], NOW + 7) == 0
+    await database.timers.schedule_timers([entry(one, due_at=NOW + 9)])
+    assert await database.timers.find_by_correlation(waiting.correlation_id) == [waiting._replace(reached_at=NOW + 6)]
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
+    assert await database.timers.next_due_at(0) is None
+
+
+async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -> None:
+    here, gone = call(), call()
+    await insert(database, here)
+    await database.timers.schedule_timers([entry(gone), entry(here)])
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(here)]
+    assert await database.timers.mark_fired([gone.key, here.key], NOW) == 1
+
+
+async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
+    one, two = call(), call()
+    await insert(database, one, two)
+    await database.timers.schedule_timers([entry(one), entry(two)])
+    for _ in range(2):
+        await database.timers.delete_timers([one.key, Key(TENANT, new_id())])
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
+    await database.timers.delete_timers([])
+
+
+async def test_schedules_of_a_request_are_found_in_all_tenants(database: AgentDatabase) -> None:
+    mine, theirs, other = call(), call(OTHER_TENANT), call()
+    await insert(database, mine, theirs, other)
+    request = new_id()
+    both = [entry(mine, correlation_id=request), entry(theirs, correlation_id=request)]
+    await database.timers.schedule_timers([*both, entry(other)])
+    assert await database.timers.find_by_correlation(request) == both
+
+
+# ------------------------------------------------------------------ http_execution_log
+
+
+async def test_an_execution_begins_once_with_its_event(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    first, second = start(one, request_body=None), start(one)
+    events = [envelope(one, "ExecutionStarted") for _ in range(5)]
+    assert await database.executions.begin([(first, events[0]), (first, events[1])]) == {first.execution_id}
+    assert await database.executions.begin([(first, events[2]), (second, events[3])]) == {second.execution_id}
+    assert await database.executions.begin([(second, events[4])]) == set()
+    assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [events[0], events[3]]
+    assert sorted(await database.executions.unfinished(10)) == sorted([first, second])
+    assert len(await database.executions.unfinished(1)) == 1
+
+
+async def test_an_execution_of_no_call_is_left_out_alone(database: AgentDatabase) -> None:
+    here, gone = call(), call()
+    await insert(database, here)
+    events = [envelope(gone), envelope(here)]
+    begun = [(start(gone), events[0]), (start(here), events[1])]
+    assert await database.executions.begin(begun) == {begun[1][0].execution_id}
+    assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == events[1:]
+    assert await database.executions.begin([]) == set()
+
+
+async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    begun, other = start(one), start(one)
+    await database.executions.begin([(begun, envelope(one)), (other, envelope(one))])
+    (last,) = [row.number for row in await database.outbox.unpublished(0, 10)][-1:]
+    ended = end(begun, response_body="nul \0", error_message="odd")
+    events = [envelope(one) for _ in range(4)]
+    unknown = end(start(one))
+    assert await database.executions.finish([(ended, events[0]), (unknown, events[1])]) == {begun.execution_id}
+    late = end(begun, response_status=500)
+    assert await database.executions.finish([(late, events[2])]) == set()
+    failed = end(other, response_status=None, response_headers=None, response_body=None, error_message="no answer")
+    assert await database.executions.finish([(failed, events[3])]) == {other.execution_id}
+    assert [row.envelope for row in await database.outbox.unpublished(last, 10)] == [events[0], events[3]]
+    assert await database.executions.unfinished(10) == []
+    shown = await database.queries.executions(one.key)
+    assert [(e.execution_id, e.response_status, e.response_body, e.error_message) for e in shown] == [
+        (begun.execution_id, 200, "nul \ufffd", "odd"),
+        (other.execution_id, None, None, "no answer"),
+    ]
+    assert shown[0].response_headers == ended.response_headers
+    assert shown[1].response_headers is None
+
+
+# ------------------------------------------------------------------ outbox
+
+
+async def test_unpublished_messages_come_in_order_and_by_pages(database: AgentDatabase) -> None:
+    one = call()
+    envelopes = [envelope(one, payload=msgspec.Raw(b'{"serviceCallId": 1.50}')) for _ in range(5)]
+    numbers = await append(database, *envelopes)
+    assert await database.outbox.unpublished(0, 2) == list(map(OutboxRow, numbers[:2], envelopes[:2]))
+    assert await database.outbox.unpublished(numbers[1], 9) == list(map(OutboxRow, numbers[2:], envelopes[2:]))
+
+
+async def test_published_and_parked_messages_are_out_of_the_way(database: AgentDatabase) -> None:
+    numbers = await append(database, *(envelope(call()) for _ in range(5)))
+    await database.outbox.mark_published(numbers[:2], NOW)
+    await database.outbox.mark_published([*numbers[:1], 10_000], NOW + 1)
+    await database.outbox.note_failure(numbers[2], 3, "refused")
+    await database.outbox.park(numbers[3], "too \0 large", NOW + 2)
+    await database.outbox.park(numbers[0], "published already", NOW + 2)
+    assert [row.number for row in await database.outbox.unpublished(0, 10)] == [numbers[2], numbers[4]]
+    kept = await rows(database, "SELECT id, attempts, last_error FROM outbox WHERE last_error IS NOT NULL ORDER BY id")
+    assert kept == [(numbers[2], 3, "refused"), (numbers[3], 0, "too \ufffd large")]
+    assert await database.outbox.purge(NOW, 10) == 0
+    assert await database.outbox.purge(NOW + 1, 1) == 1
+    assert await database.outbox.purge(NOW + 1, 10) == 1
+    assert await rows(database, "SELECT id FROM outbox ORDER BY id") == [(number,) for number in numbers[2:]]
+
+
+async def test_numbers_are_never_given_twice(database: AgentDatabase) -> None:
+    numbers = await append(database, envelope(call()), envelope(call()))
+    await database.outbox.mark_published(numbers, NOW)
+    await database.outbox.purge(NOW + 1, 10)
+    (again,) = await append(database, envelope(call()))
+    assert again > max(numbers)
+
+
+# ------------------------------------------------------------------ instants
+
+
+async def test_instants_keep_their_microseconds(database: AgentDatabase) -> None:
+    moments = [0, 1, 999_999, 1_000_000, NOW, 253_402_300_799_999_999]
+    calls = [call(due_at=moment, submitted_at=moment, watch_at=moment) for moment in moments]
+    await insert(database, *calls)
+    loaded = await database.calls.transact(lambda t: t.load([c.key for c in calls]))
+    assert loaded == {c.key: c for c in calls}
+    await database.timers.schedule_timers([entry(c) for c in calls])
+    assert [e.due_at for e in await database.timers.find_due([TENANT], 0, moments[-1], 10)] == moments

@@ -1,0 +1,18 @@
+"""The embedded bus keeps the bus port's rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tocsin.buses.embedded import EmbeddedBus
+from tocsin.buses.limits import BusLimits
+from tocsin.ports.bus import Bus, Check
+from tocsin.testing.bus_conformance import BusConformance
+from tocsin.testing.bus_conformance_base import Notes
+
+
+class TestEmbeddedBus(BusConformance):
+    durable = False
+
+    def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
+        return EmbeddedBus(limits, check, notes.observe)

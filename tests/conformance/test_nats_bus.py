@@ -1,0 +1,44 @@
+"""The bus over NATS keeps the bus port's rules."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from tests.support.nats import NatsServer
+from tocsin.buses.limits import BusLimits
+from tocsin.buses.nats import NatsBus
+from tocsin.ports.bus import Bus, Check
+from tocsin.testing.bus_conformance import BusConformance
+from tocsin.testing.bus_conformance_base import Notes
+from tocsin.testing.bus_conformance_broker import Broker, BrokerConformance
+
+
+def prefix_of(folder: Path) -> str:
+    """The same for the same folder."""
+    return f"t{blake2b(str(folder).encode(), digest_size=12).hexdigest()}"
+
+
+class TestNatsBus(BusConformance):
+    server: NatsServer
+
+    @pytest.fixture(autouse=True)
+    def _take_server(self, shared_nats: NatsServer) -> None:
+        self.server = shared_nats
+
+    def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
+        return NatsBus(self.server.url, limits, check, notes.observe, prefix=prefix_of(folder), owner=str(folder))
+
+
+class TestNatsBroker(BrokerConformance):
+    server: NatsServer
+
+    @pytest.fixture(autouse=True)
+    def broker(self, nats: NatsServer) -> Broker:
+        self.server = nats
+        return nats
+
+    def make_bus(self, folder: Path, limits: BusLimits, check: Check, notes: Notes) -> Bus:
+        return NatsBus(self.server.url, limits, check, notes.observe, prefix=prefix_of(folder), owner=str(folder))

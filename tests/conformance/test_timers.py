@@ -1,0 +1,422 @@
+"""What the agent's `Timers` promise, for the polled table and for the timer engine."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import pytest
+
+from tests.support.agent_memory import MemoryTimerStore
+from tocsin.agent.adapters.agent_caller import AgentCaller
+from tocsin.agent.adapters.engine_timers import NAMESPACE, EngineTimers
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.events import AgentEvent, DuePollFailed
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.timer.handlers import envelope_id
+from tocsin.agent.timer.polling import PollingTimers
+from tocsin.agent.timer.ports import TimerEntry, Timers, TimerStore
+from tocsin.engine.context import Context
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import TimerNotFound
+from tocsin.model.timer import Status as TimerStatus
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import BusUnavailable
+from tocsin.ports.callback import Exchange, Ring
+from tocsin.service import TimerService
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+
+MS = 1_000
+TIMEOUT_S = 30.0
+KINDS = ["memory table", "sqlite", "engine"]
+LIMITS = AgentLimits(polling_batch_max=7)
+CLOCK = SystemClock()
+new_id = Uuid7Source(CLOCK.now_us)
+
+
+class Listener:
+    """What was told, and when. `failures` are raised by the next calls, after they were noted."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[TimerEntry]] = []
+        self.early: list[TimerEntry] = []
+        self.failures: list[Exception] = []
+        self._changed = asyncio.Condition()
+
+    async def __call__(self, entries: Sequence[TimerEntry]) -> None:
+        now_us = CLOCK.now_us()
+        self.early += [entry for entry in entries if entry.due_at > now_us]
+        self.batches.append(list(entries))
+        async with self._changed:
+            self._changed.notify_all()
+        if self.failures:
+            raise self.failures.pop(0)
+
+    @property
+    def told(self) -> list[TimerEntry]:
+        """All of it, in order."""
+        return [entry for batch in self.batches for entry in batch]
+
+    def times(self, key: Key) -> int:
+        """How often this one was told."""
+        return sum(entry.key == key for entry in self.told)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT_S), self._changed:
+            await self._changed.wait_for(condition)
+
+    async def has(self, *keys: Key) -> None:
+        """Returns when each of them was told."""
+        await self.until(lambda: all(self.times(key) for key in keys))
+
+
+class Harness(Protocol):
+    """One kind of timers over storage that outlives them."""
+
+    timers: Timers
+    #: What went wrong inside, beside what the test's listener raised.
+    failures: list[DuePollFailed]
+
+    async def open(self) -> None:
+        """Makes them, over what is stored already."""
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        """Makes the service calls that schedules of these keys belong to, where the storage asks for them."""
+
+    async def reached(self, key: Key) -> None:
+        """Returns when it is stored that this schedule was told."""
+
+    async def close(self) -> None:
+        """Ends them; the storage stays."""
+
+
+class Noticed:
+    """A store that says when it has marked something."""
+
+    def __init__(self, store: TimerStore, marked: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._marked = marked
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
+        count = await self._store.mark_fired(keys, reached_at_us)
+        await self._marked()
+        return count
+
+
+class PollingHarness:
+    """A table."""
+
+    timers: Timers
+
+    def __init__(self, store: TimerStore) -> None:
+        self._store = store
+        self.failures: list[DuePollFailed] = []
+        self._polled = asyncio.Condition()
+
+    async def open(self) -> None:
+        store = cast(TimerStore, Noticed(self._store, self._notify))
+        self.timers = PollingTimers(store, CLOCK, LIMITS, self._observe)
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        pass
+
+    async def reached(self, key: Key) -> None:
+        async with asyncio.timeout(TIMEOUT_S), self._polled:
+            while not await self._is_reached(key):
+                await self._polled.wait()
+
+    async def close(self) -> None:
+        await self.timers.close()
+
+    async def _is_reached(self, key: Key) -> bool:
+        entries = await self._store.find_by_correlation(correlation_of(key))
+        return any(entry.key == key and entry.reached_at is not None for entry in entries)
+
+    def _observe(self, event: AgentEvent) -> None:
+        if isinstance(event, DuePollFailed):
+            self.failures.append(event)
+
+    async def _notify(self) -> None:
+        async with self._polled:
+            self._polled.notify_all()
+
+
+class SqlHarness(PollingHarness):
+    """The table of the agent's database."""
+
+    def __init__(self, url: str) -> None:
+        self._database = AgentDatabase(url)
+        super().__init__(self._database.timers)
+        self._url = url
+
+    async def open(self) -> None:
+        self._database = AgentDatabase(self._url)
+        await self._database.open()
+        self._store = self._database.timers
+        await super().open()
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        calls = [
+            ServiceCall(
+                *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+            )
+            for key in keys
+        ]
+        await self._database.calls.transact(lambda transaction: transaction.insert(calls))
+
+    async def close(self) -> None:
+        await super().close()
+        await self._database.close()
+
+
+class NoHttp:
+    """Stands behind the agent's caller: no timer of these tests is anyone else's."""
+
+    def destination(self, url: str) -> str:
+        raise AssertionError(url)
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        raise AssertionError(ring)
+
+    async def close(self) -> None:
+        pass
+
+
+class EngineHarness:
+    """A node's engine."""
+
+    timers: Timers
+
+    def __init__(self) -> None:
+        self.failures: list[DuePollFailed] = []
+        self._store = MemoryStore(CLOCK, exclusive=True)
+        self._committed = asyncio.Event()
+
+    async def open(self) -> None:
+        shards = await self._store.open(4)
+        self._caller = AgentCaller(NoHttp(), CLOCK, LIMITS.polling_batch_max)
+        context = Context(
+            store=self._store,
+            caller=self._caller,
+            clock=CLOCK,
+            limits=EngineLimits(),
+            observe=lambda event: self._committed.set(),
+            random=random.Random(1),
+            incarnation=uuid.uuid4().bytes,
+        )
+        self._supervisor = Supervisor(context, node="n", address="", total_shards=shards, fatal=self._fatal)
+        self._service = TimerService(context, self._supervisor, namespace_num_shards=4, retention_us=10**12)
+        await self._supervisor.start()
+        assert await self._supervisor.all_owned(int(TIMEOUT_S * 1e6))
+        self.timers = EngineTimers(self._service, self._caller, CLOCK, LIMITS)
+
+    def _fatal(self, error: BaseException) -> None:
+        raise error
+
+    async def prepare(self, keys: Sequence[Key]) -> None:
+        pass
+
+    async def reached(self, key: Key) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            while not await self._is_reached(key):
+                self._committed.clear()
+                await self._committed.wait()
+
+    async def _is_reached(self, key: Key) -> bool:
+        try:
+            view = await self._service.get(NAMESPACE, f"{key.tenant_id}:{key.service_call_id}")
+        except TimerNotFound:
+            return False
+        return view.timer.status is TimerStatus.COMPLETED
+
+    async def close(self) -> None:
+        await self.timers.close()
+        await self._supervisor.close()
+        await self._caller.close()
+
+
+def make_harness(request: pytest.FixtureRequest, folder: Path) -> Harness:
+    """The one that the parameter names."""
+    match request.param:
+        case "engine":
+            return EngineHarness()
+        case "sqlite":
+            return SqlHarness(f"sqlite:///{folder / 'agent.db'}")
+        case "postgresql":
+            return SqlHarness(request.getfixturevalue("postgresql_url"))
+    return PollingHarness(MemoryTimerStore())
+
+
+@pytest.fixture(params=KINDS)
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Harness]:
+    harness = make_harness(request, tmp_path)
+    await harness.open()
+    yield harness
+    await harness.close()
+    assert not harness.failures
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+def correlation_of(key: Key) -> str:
+    """One for each key, so that schedules can be found by it."""
+    return f"corr-{key.service_call_id}"
+
+
+def entry(ahead_us: int, key: Key | None = None) -> TimerEntry:
+    key = key or Key(new_id(), new_id())
+    now_us = CLOCK.now_us()
+    return TimerEntry(key.tenant_id, key.service_call_id, correlation_of(key), now_us + ahead_us, now_us)
+
+
+async def schedule(harness: Harness, *entries: TimerEntry) -> None:
+    """Schedules them; their service calls are made first."""
+    await harness.prepare(sorted({one.key for one in entries}))
+    await harness.timers.schedule(entries)
+
+
+async def pass_by(harness: Harness, listener: Listener, ahead_us: int) -> None:
+    """Returns when a schedule so far ahead has been told: whatever was due before it has had its chance."""
+    fence = entry(ahead_us)
+    await schedule(harness, fence)
+    await listener.has(fence.key)
+
+
+async def test_each_is_told_once_it_is_due_and_never_early(harness: Harness, listener: Listener):
+    await harness.timers.start(listener)
+    wanted = [entry(ahead_us) for ahead_us in (-50 * MS, 0, 3 * MS, 40 * MS, 41 * MS, 120 * MS)]
+    await schedule(harness, *wanted)
+    await listener.has(*(one.key for one in wanted))
+    assert sorted(listener.told) == sorted(wanted)
+    assert not listener.early
+
+
+async def test_one_that_comes_before_all_others_is_told_first(harness: Harness, listener: Listener):
+    await harness.timers.start(listener)
+    late, soon = entry(3_600_000 * MS), entry(30 * MS)
+    await schedule(harness, late)
+    await schedule(harness, soon)
+    await listener.has(soon.key)
+    assert listener.told == [soon]
+    assert not listener.early
+
+
+async def test_what_was_due_while_nobody_looked_is_told_at_the_start(harness: Harness, listener: Listener):
+    wanted = [entry(-60_000 * MS + i) for i in range(20)]
+    await schedule(harness, *wanted)
+    await harness.timers.start(listener)
+    await listener.has(*(one.key for one in wanted))
+    assert not listener.early
+
+
+async def test_schedules_outlive_their_process(harness: Harness, listener: Listener):
+    told, waiting = entry(0), entry(300 * MS)
+    await harness.timers.start(listener)
+    await schedule(harness, told, waiting)
+    await harness.reached(told.key)
+    await harness.close()
+    await harness.open()
+    after = Listener()
+    await harness.timers.start(after)
+    await after.has(waiting.key)
+    assert listener.told == [told]
+    assert after.told == [waiting]
+
+
+async def test_what_was_published_and_not_marked_comes_again_as_the_same_message(harness: Harness, listener: Listener):
+    listener.failures = [BusUnavailable("the process ended here"), RuntimeError("and here")]
+    await harness.timers.start(listener)
+    one = entry(20 * MS)
+    await schedule(harness, one)
+    await harness.reached(one.key)
+    assert listener.told == [one] * 3
+    assert len(harness.failures) in (0, 2)
+    harness.failures.clear()
+    assert len({envelope_id(told) for told in listener.told}) == 1
+
+
+async def test_before_it_was_told_it_can_be_moved(harness: Harness, listener: Listener):
+    sooner, later = entry(3_600_000 * MS), entry(0)
+    await schedule(harness, sooner, later)
+    moved = [
+        entry(40 * MS, sooner.key)._replace(registered_at=sooner.registered_at),
+        entry(120 * MS, later.key)._replace(registered_at=later.registered_at),
+    ]
+    await schedule(harness, *(one._replace(registered_at=CLOCK.now_us()) for one in moved))
+    await harness.timers.start(listener)
+    await listener.has(sooner.key, later.key)
+    assert sorted(listener.told) == sorted(moved)
+    assert not listener.early
+
+
+async def test_once_it_was_told_it_stays_as_it_is(harness: Harness, listener: Listener):
+    await harness.timers.start(listener)
+    one = entry(0)
+    await schedule(harness, one)
+    await harness.reached(one.key)
+    await schedule(harness, one)
+    await schedule(harness, entry(30 * MS, one.key))
+    await pass_by(harness, listener, 80 * MS)
+    assert listener.times(one.key) == 1
+
+
+async def test_what_is_canceled_is_not_told(harness: Harness, listener: Listener):
+    gone, stays = entry(0), entry(0)
+    await schedule(harness, gone, stays)
+    await harness.timers.cancel([gone.key])
+    await harness.timers.start(listener)
+    await harness.reached(stays.key)
+    await harness.timers.cancel([stays.key, Key(new_id(), new_id())])
+    await pass_by(harness, listener, 0)
+    assert (listener.times(gone.key), listener.times(stays.key)) == (0, 1)
+
+
+async def test_tenants_are_apart(harness: Harness, listener: Listener):
+    mine = entry(0)
+    theirs = entry(0, Key(new_id(), mine.service_call_id))
+    gone = entry(0, Key(new_id(), mine.service_call_id))
+    await schedule(harness, mine, theirs, gone)
+    await harness.timers.cancel([gone.key])
+    await harness.timers.start(listener)
+    await listener.has(mine.key, theirs.key)
+    await pass_by(harness, listener, 0)
+    assert {told.key: told for told in listener.told if told.service_call_id == mine.service_call_id} == {
+        mine.key: mine,
+        theirs.key: theirs,
+    }
+
+
+async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, listener: Listener):
+    tenants = [new_id() for _ in range(10)]
+    wanted = [entry(-1_000 * MS + i * MS, Key(tenants[i % 10], new_id())) for i in range(200)]
+    shuffled = list(wanted)
+    random.Random(3).shuffle(shuffled)
+    await schedule(harness, *shuffled)
+    await harness.timers.start(listener)
+    await listener.has(*(one.key for one in wanted))
+    assert max(len(batch) for batch in listener.batches) <= LIMITS.polling_batch_max
+    for batch in listener.batches:
+        assert [one.due_at for one in batch] == sorted(one.due_at for one in batch)
+    assert len(listener.told) == len(wanted)
+
+
+async def test_nothing_is_told_after_the_end(harness: Harness, listener: Listener):
+    await harness.timers.start(listener)
+    await schedule(harness, entry(60_000 * MS))
+    await harness.timers.close()
+    await harness.timers.close()
+    assert listener.told == []

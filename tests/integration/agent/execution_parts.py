@@ -1,0 +1,301 @@
+"""What the execution module stands between, in tests: a log in memory, deliveries that remember, a service."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import msgspec
+
+from tocsin.agent.events import AgentEvent
+from tocsin.agent.execution.executor import Executor
+from tocsin.agent.execution.handlers import ExecutionHandlers
+from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Message, Registry, RequestSpec, StartExecution
+from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.http import HttpCaller
+from tocsin.callbacks.limits import CallbackLimits
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import OutcomeUnknown
+from tocsin.model.uuid7 import Uuid7Source
+
+PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_us(self) -> int:
+        """See tocsin.ports.clock.Clock."""
+        return time.time_ns() // 1_000
+
+    def boottime_us(self) -> int:
+        """See tocsin.ports.clock.Clock."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+class Changes:
+    """Lets tests wait until something holds, woken by every change."""
+
+    def __init__(self) -> None:
+        self._condition = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def tell(self) -> None:
+        """Something has changed."""
+        task = asyncio.get_running_loop().create_task(self._notify())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def until(self, holds: Callable[[], bool], timeout_s: float = 20.0) -> None:
+        """Waits for it."""
+        async with asyncio.timeout(timeout_s), self._condition:
+            await self._condition.wait_for(holds)
+
+    async def _notify(self) -> None:
+        async with self._condition:
+            self._condition.notify_all()
+
+
+class MemoryLog:
+    """ExecutionLog in memory, with its outbox. Failures are raised in their order; `lost_commits` lets that many begins
+    take effect and then says that it isn't known. Nothing is written while `open` isn't set."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.rows: dict[str, tuple[ExecutionStart, ExecutionEnd | None]] = {}
+        self.outbox: list[Envelope] = []
+        self.unknown_calls: set[str] = set()
+        self.begin_failures: list[Exception] = []
+        self.finish_failures: list[Exception] = []
+        self.lost_commits = 0
+        self.batches: list[tuple[str, int]] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self._changes = changes
+
+    async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
+        """See ExecutionLog."""
+        self._changes.tell()
+        await self.open.wait()
+        if self.begin_failures:
+            raise self.begin_failures.pop(0)
+        added = set()
+        for start, envelope in starts:
+            if start.execution_id in self.rows or start.service_call_id in self.unknown_calls:
+                continue
+            self.rows[start.execution_id] = start, None
+            self.outbox.append(envelope)
+            added.add(start.execution_id)
+        self.batches.append(("begin", len(starts)))
+        self._changes.tell()
+        if self.lost_commits:
+            self.lost_commits -= 1
+            raise OutcomeUnknown("the connection broke")
+        return added
+
+    async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
+        """See ExecutionLog."""
+        await self.open.wait()
+        if self.finish_failures:
+            raise self.finish_failures.pop(0)
+        completed = set()
+        for end, envelope in ends:
+            start, before = self.rows[end.execution_id]
+            if before is None:
+                self.rows[end.execution_id] = start, end
+                self.outbox.append(envelope)
+                completed.add(end.execution_id)
+        self.batches.append(("finish", len(ends)))
+        self._changes.tell()
+        return completed
+
+    async def unfinished(self, limit: int) -> list[ExecutionStart]:
+        """See ExecutionLog."""
+        return [start for start, end in self.rows.values() if end is None][:limit]
+
+
+class FakeDelivery:
+    """One delivery; `settled` is acked, the error it failed with, or None."""
+
+    def __init__(self, envelope: Envelope, changes: Changes) -> None:
+        self.envelope = envelope
+        self.attempt = 1
+        self.kept = False
+        self.settled: str | Exception | None = None
+        self._changes = changes
+
+    def keep(self) -> None:
+        """See Delivery."""
+        self.kept = True
+
+    def ack(self) -> None:
+        """See Delivery."""
+        self._settle("acked")
+
+    def fail(self, error: Exception) -> None:
+        """See Delivery."""
+        self._settle(error)
+
+    def _settle(self, how: str | Exception) -> None:
+        if self.settled is None:
+            self.settled = how
+            self._changes.tell()
+
+
+@dataclass
+class Arrival:
+    """A request as the service got it: header names as sent."""
+
+    line: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+Answer = Callable[[Arrival], Awaitable[bytes | None]]
+
+
+def answer(status: int = 200, body: bytes = b"ok", *headers: str) -> bytes:
+    """The bytes of an answer."""
+    lines = [f"HTTP/1.1 {status} X", *headers, f"content-length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+class Service:
+    """Listens on a free port and answers by a function, None closing the connection; counts what is under way."""
+
+    def __init__(self, answers: Answer, changes: Changes) -> None:
+        self._answers = answers
+        self._changes = changes
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.arrivals: list[Arrival] = []
+        self.under_way = 0
+        self.under_way_max = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=1_024)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/do"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode("ascii")[:-4].split("\r\n")
+                headers = [(name, value) for name, _, value in (text.partition(": ") for text in rest)]
+                length = next((int(value) for name, value in headers if name == "content-length"), 0)
+                arrival = Arrival(line, headers, await reader.readexactly(length))
+                self.arrivals.append(arrival)
+                self.under_way += 1
+                self.under_way_max = max(self.under_way, self.under_way_max)
+                self._changes.tell()
+                try:
+                    said = await self._answers(arrival)
+                finally:
+                    self.under_way -= 1
+                if said is None:
+                    break
+                writer.write(said)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # The client is done with the connection.
+        finally:
+            writer.close()
+
+
+@dataclass
+class Bench:
+    """The module with everything around it. Calls are of one tenant."""
+
+    limits: AgentLimits = PAUSES
+    egress: EgressPolicy = field(default_factory=lambda: EgressPolicy(allow_private=True))
+    log: Any = None
+
+    async def __aenter__(self) -> Self:
+        self.changes = Changes()
+        clock = SystemClock()
+        self.new_id = Uuid7Source(clock.now_us)
+        self.registry = Registry(self.new_id, clock.now_us)
+        self.tenant_id = self.new_id()
+        self.log = self.log or MemoryLog(self.changes)
+        self.events: list[AgentEvent] = []
+        self.caller = HttpCaller(CallbackLimits(), self.egress, clock)
+        self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.observe)
+        self.handlers = ExecutionHandlers(self.executor, self.registry)
+        self._numbers = itertools.count(1)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.executor.drain(0)
+        await self.caller.close()
+
+    def observe(self, event: AgentEvent) -> None:
+        """Keeps it."""
+        self.events.append(event)
+        self.changes.tell()
+
+    def order(self, url: str, method: str = "POST", *, correlation_id: str | None = None, **spec: Any) -> FakeDelivery:
+        """A StartExecution of a new call, not handed over yet."""
+        body = spec.pop("body", msgspec.UNSET)
+        raw = msgspec.Raw(body) if isinstance(body, bytes) else body
+        message = StartExecution(self.new_id(), self.new_id(), RequestSpec(method, url, body=raw, **spec))
+        number = next(self._numbers)
+        return self.delivery(message, correlation_id or f"request-{number}")
+
+    def delivery(self, message: Message, correlation_id: str = "c") -> FakeDelivery:
+        """A message in a delivery."""
+        envelope = self.registry.seal(
+            message, tenant_id=self.tenant_id, correlation_id=correlation_id, causation_id=None
+        )
+        return FakeDelivery(envelope, self.changes)
+
+    async def hand_over(self, *deliveries: FakeDelivery) -> None:
+        """Gives them to the handler as one batch; it has to keep them all."""
+        await self.handlers.start_executions(deliveries)
+        assert all(delivery.kept for delivery in deliveries)
+
+    async def run(self, *deliveries: FakeDelivery) -> list[Message]:
+        """Hands over, waits for the ends, returns the events of the ends in the order of the deliveries."""
+        await self.hand_over(*deliveries)
+        ids = [self.execution_id(delivery) for delivery in deliveries]
+        await self.changes.until(lambda: all(self.has_ended(id_) for id_ in ids))
+        return [self.end(id_) for id_ in ids]
+
+    def execution_id(self, delivery: FakeDelivery) -> str:
+        """The execution that it orders."""
+        message = self.registry.open(delivery.envelope)
+        assert isinstance(message, StartExecution)
+        return message.execution_id
+
+    def has_ended(self, execution_id: str) -> bool:
+        """Whether the log has its end."""
+        return execution_id in self.log.rows and self.log.rows[execution_id][1] is not None
+
+    def published(self, execution_id: str) -> list[Message]:
+        """Events of the execution, in order."""
+        messages: list[Any] = [self.registry.open(envelope) for envelope in self.log.outbox]
+        return [message for message in messages if message.execution_id == execution_id]
+
+    def end(self, execution_id: str) -> Message:
+        """The event that tells of its end: the second of two."""
+        _, ended = self.published(execution_id)
+        return ended
+
+
+def limited(**changes: Any) -> AgentLimits:
+    """Limits with short pauses, and these changes."""
+    return replace(PAUSES, **changes)

@@ -1,0 +1,518 @@
+"""The execution module with real sockets and a real service; its log is in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
+from tests.support.ports import free_port
+from tocsin.agent.events import AgentStepFailed, ExecutionBegun, ExecutionFinished, ExecutionsInterrupted
+from tocsin.agent.execution.recovery import INTERRUPTED
+from tocsin.agent.messages import (
+    ExecutionFailed,
+    ExecutionInterrupted,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ScheduleTimer,
+    StartExecution,
+)
+from tocsin.buses.embedded import EmbeddedBus
+from tocsin.buses.limits import BusLimits
+from tocsin.callbacks.egress import EgressPolicy
+from tocsin.model.errors import DefiniteFailure, StoreUnavailable
+from tocsin.ports.bus import InvalidMessage
+
+
+async def say_ok(arrival: Arrival) -> bytes | None:
+    return answer()
+
+
+async def never(arrival: Arrival) -> bytes | None:
+    await asyncio.Event().wait()
+    return None
+
+
+async def test_a_call_that_succeeds() -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(201, b'{"id": 7}', "Content-Type: application/json", "X-A: 1", "x-a: 2", "Set-Cookie: s=1")
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url + "?a=b", headers={"X-Own": "1"}, body=b'{"n": 1}', correlation_id="corr")
+        (ended,) = await bench.run(order)
+        execution_id = bench.execution_id(order)
+        assert isinstance(ended, ExecutionSucceeded)
+        meta = ended.response_meta
+        assert (meta.status, meta.body_snippet, meta.truncated) == (201, '{"id": 7}', False)
+        assert meta.headers == {
+            "content-type": "application/json",
+            "x-a": "1, 2",
+            "set-cookie": "[redacted]",
+            "content-length": "9",
+        }
+        assert meta.latency_ms > 0
+        started = bench.published(execution_id)[0]
+        assert isinstance(started, ExecutionStarted)
+        assert started.started_at_us <= ended.finished_at_us
+        for envelope in bench.log.outbox:
+            assert (envelope.tenant_id, envelope.correlation_id) == (bench.tenant_id, "corr")
+            assert envelope.causation_id == order.envelope.id
+            assert envelope.aggregate_id == order.envelope.aggregate_id
+        start, end = bench.log.rows[execution_id]
+        assert (start.request_method, start.request_url) == ("POST", service.url + "?a=b")
+        assert start.request_headers == {"X-Own": "1", "content-type": "application/json", "x-correlation-id": "corr"}
+        assert (start.request_body, start.correlation_id) == ('{"n": 1}', "corr")
+        assert (end.response_status, end.response_headers, end.response_body) == (201, meta.headers, '{"id": 7}')
+        assert end.error_message is None
+        assert order.settled == "acked"
+        begun, finished = bench.events
+        assert isinstance(begun, ExecutionBegun)
+        assert isinstance(finished, ExecutionFinished)
+        assert (begun.execution_id, begun.destination) == (execution_id, service.url.removesuffix("/do"))
+        assert (finished.result, finished.correlation_id) == ("succeeded", "corr")
+        assert (bench.executor.in_flight, bench.executor.held) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "content_type", "body"),
+    [
+        ({"body": b'{"a" : [1.0, null]}'}, "application/json", b'{"a" : [1.0, null]}'),
+        ({"body": b'"plain \\u00e4"'}, "text/plain; charset=utf-8", "plain ä".encode()),
+        ({"body": b'"[1, 2]"'}, "application/json", b"[1, 2]"),
+        ({"body": b"1", "headers": {"Content-Type": "application/x"}}, "application/x", b"1"),
+        ({}, None, b""),
+        ({"method": "GET"}, None, b""),
+        ({"method": "DELETE", "body": b"[]"}, "application/json", b"[]"),
+    ],
+)
+async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_type: str | None, body: bytes) -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url, **spec))
+        assert isinstance(ended, ExecutionSucceeded)
+        (arrival,) = service.arrivals
+        assert arrival.line == f"{spec.get('method', 'POST')} /do HTTP/1.1"
+        assert arrival.body == body
+        by_name = {name.lower(): value for name, value in arrival.headers}
+        assert len(by_name) == len(arrival.headers)
+        assert by_name.get("content-type") == content_type
+        assert by_name["x-correlation-id"] == "request-1"
+
+
+async def test_a_correlation_id_of_its_own_is_left_alone_and_one_that_no_header_carries_is_not_sent() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        await bench.run(bench.order(service.url, headers={"X-Correlation-ID": "own"}))
+        await bench.run(bench.order(service.url, correlation_id="ä\r\nx"))
+        own, none = (
+            [value for name, value in arrival.headers if name.lower() == "x-correlation-id"]
+            for arrival in service.arrivals
+        )
+        assert (own, none) == (["own"], [])
+
+
+@pytest.mark.parametrize("status", [200, 204, 299])
+async def test_2xx_succeeds(status: int) -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(status, b"")
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url))
+        assert isinstance(ended, ExecutionSucceeded)
+
+
+@pytest.mark.parametrize("status", [302, 304, 400, 404, 429, 500, 503])
+async def test_any_other_status_fails_and_is_reported_with_its_answer(status: int) -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(status, b"" if status == 304 else b"sorry", "x-why: because")
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url)
+        (ended,) = await bench.run(order)
+        assert isinstance(ended, ExecutionFailed)
+        assert (ended.error_meta.kind, ended.error_meta.message) == ("HTTP_STATUS", f"HTTP {status}")
+        assert ended.error_meta.latency_ms > 0
+        assert ended.response_meta is not None
+        assert (ended.response_meta.status, ended.response_meta.headers["x-why"]) == (status, "because")
+        _, end = bench.log.rows[bench.execution_id(order)]
+        assert (end.response_status, end.error_message) == (status, f"HTTP_STATUS: HTTP {status}")
+        assert bench.events[-1].result == "HTTP_STATUS"
+        assert len(service.arrivals) == 1
+
+
+async def test_no_answer_in_time() -> None:
+    async with Bench(limited(request_timeout_us=50_000)) as bench, Service(never, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url))
+        assert isinstance(ended, ExecutionFailed)
+        assert (ended.error_meta.kind, ended.response_meta) == ("TIMEOUT", None)
+        assert ended.error_meta.latency_ms >= 50
+
+
+async def test_the_service_hangs_up_and_nothing_is_sent_again() -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return None
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url))
+        assert isinstance(ended, ExecutionFailed)
+        assert ended.error_meta.kind == "CONNECTION_CLOSED"
+        assert len(service.arrivals) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "spec", "kind"),
+    [
+        ("http://127.0.0.1:{port}/", {}, "CONNECTION_FAILED"),
+        ("http://nowhere.invalid/", {}, "NAME_NOT_RESOLVED"),
+        ("ftp://x/", {}, "INVALID_REQUEST"),
+        ("http://u:p@x/", {}, "INVALID_REQUEST"),
+        ("http://127.0.0.1:{port}/", {"headers": {"Host": "x"}}, "INVALID_REQUEST"),
+        ("http://127.0.0.1:{port}/", {"method": "GET", "body": b"1"}, "INVALID_REQUEST"),
+        ("http://127.0.0.1:{port}/", {"method": "TRACE"}, "INVALID_REQUEST"),
+        ("http://127.0.0.1:{port}/", {"body": b'"\xff"'}, "INVALID_REQUEST"),
+    ],
+)
+async def test_what_never_arrives(url: str, spec: dict[str, Any], kind: str) -> None:
+    async with Bench() as bench:
+        order = bench.order(url.format(port=free_port()), **spec)
+        (ended,) = await bench.run(order)
+        assert isinstance(ended, ExecutionFailed)
+        assert (ended.error_meta.kind, ended.response_meta) == (kind, None)
+        start, end = bench.log.rows[bench.execution_id(order)]
+        assert end.error_message == f"{kind}: {ended.error_meta.message}"
+        assert "u:p" not in start.request_url
+        assert bench.executor.in_flight == 0
+
+
+async def test_egress_is_refused() -> None:
+    async with Bench(egress=EgressPolicy()) as bench, Service(say_ok, bench.changes) as service:
+        (ended,) = await bench.run(bench.order(service.url))
+        assert isinstance(ended, ExecutionFailed)
+        assert ended.error_meta.kind == "EGRESS_REFUSED"
+        assert service.arrivals == []
+
+
+async def test_an_endless_answer_is_cut_and_not_read() -> None:
+    sent_bytes = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent_bytes
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 104857600\r\n\r\n")
+        try:
+            for _ in range(1_600):
+                writer.write("ä".encode() * 32_768)
+                await writer.drain()
+                sent_bytes += 65_536
+        except ConnectionError:
+            pass  # As it should be.
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, Bench(limited(snippet_bytes_max=101)) as bench:
+        port = server.sockets[0].getsockname()[1]
+        (ended,) = await bench.run(bench.order(f"http://127.0.0.1:{port}/", "GET"))
+        assert isinstance(ended, ExecutionSucceeded)
+        assert ended.response_meta.truncated
+        assert ended.response_meta.body_snippet == "ä" * 50
+        assert sent_bytes < 50_000_000
+
+
+async def test_snippets_are_bounded_and_text() -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(200, b"a\x00\xff" + b"b" * 100, "x-long: " + "c" * 100)
+
+    limits = limited(snippet_bytes_max=20, response_headers_max=1)
+    async with Bench(limits) as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url, body=b'"' + b"d" * 100 + b'"')
+        (ended,) = await bench.run(order)
+        assert isinstance(ended, ExecutionSucceeded)
+        assert ended.response_meta.body_snippet == "a␀\ufffd" + "b" * 13
+        assert ended.response_meta.truncated
+        assert ended.response_meta.headers == {"x-long": "c" * 20}
+        assert bench.log.rows[bench.execution_id(order)][0].request_body == "d" * 20
+        assert service.arrivals[0].body == b"d" * 100
+
+
+SECRETS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/", min_size=24, max_size=40)
+WORDS = st.sampled_from(["token", "Secret", "api-key", "API_KEY", "password", "auth", "cookie", "session", "signature"])
+AFFIXES = st.text("abcdefghijklmnop-", max_size=6)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(secret=SECRETS, word=WORDS, before=AFFIXES, after=AFFIXES, scheme=st.sampled_from(["", "Bearer ", "sid="]))
+async def test_no_secret_is_kept(secret: str, word: str, before: str, after: str, scheme: str) -> None:
+    name = f"x{before}{word}{after}"
+
+    async def echo(arrival: Arrival) -> bytes | None:
+        lines = [f"{name}: {value}" for name, value in arrival.headers if not name.startswith("content-")]
+        said = msgspec.json.encode([arrival.line, arrival.headers])
+        return answer(200, said, f"x-seen: {secret}", *[line for line in lines if line.startswith("x")])
+
+    async with Bench() as bench, Service(echo, bench.changes) as service:
+        order = bench.order(f"{service.url}?page=1&{name}={secret}", headers={name: scheme + secret}, body=b'{"a": 1}')
+        (ended,) = await bench.run(order)
+        assert isinstance(ended, ExecutionSucceeded)
+        assert secret in service.arrivals[0].line
+        assert (name, scheme + secret) in service.arrivals[0].headers
+        kept = repr(bench.log.rows) + repr(bench.log.outbox) + repr(bench.events)
+        assert secret not in kept
+        assert "page=1" in kept
+
+
+# -- orders and deliveries
+
+
+async def test_a_duplicate_is_executed_once_whenever_it_comes() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url)
+        message = bench.registry.open(order.envelope)
+        again = [bench.delivery(message) for _ in range(4)]
+        bench.log.open.clear()
+        await bench.hand_over(order, again[0])
+        await bench.hand_over(again[1])
+        assert [delivery.settled for delivery in (order, *again)] == [None] * 5
+        bench.log.open.set()
+        await bench.changes.until(lambda: bool(service.arrivals))
+        assert [delivery.settled for delivery in (order, *again[:2])] == ["acked"] * 3
+        await bench.hand_over(again[2])
+        assert again[2].settled == "acked"
+        go.set()
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
+        await bench.hand_over(again[3])
+        await bench.changes.until(lambda: again[3].settled == "acked")
+        assert len(service.arrivals) == 1
+        assert len(bench.log.outbox) == 2
+        assert bench.executor.in_flight == 0
+
+
+async def test_a_call_that_is_gone_is_not_called() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        gone, there = bench.order(service.url), bench.order(service.url)
+        bench.log.unknown_calls.add(gone.envelope.aggregate_id)
+        await bench.hand_over(gone, there)
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(there)))
+        assert gone.settled == "acked"
+        assert len(service.arrivals) == 1
+
+
+async def test_a_message_that_can_not_be_read_fails_alone() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        order = bench.order(service.url)
+        bad = bench.delivery(
+            StartExecution(bench.new_id(), bench.new_id(), bench.registry.open(order.envelope).request_spec)
+        )
+        bad.envelope = msgspec.structs.replace(bad.envelope, payload=msgspec.Raw(b'{"no": 1}'))
+        other = bench.delivery(ScheduleTimer(bench.new_id(), 1))
+        await bench.hand_over(bad, other, order)
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
+        assert isinstance(bad.settled, InvalidMessage)
+        assert isinstance(other.settled, InvalidMessage)
+        assert len(service.arrivals) == 1
+
+
+async def test_many_are_written_in_few_batches() -> None:
+    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(say_ok, bench.changes) as service:
+        orders = [bench.order(service.url) for _ in range(200)]
+        await bench.run(*orders)
+        assert len(service.arrivals) == 200
+        assert {order.settled for order in orders} == {"acked"}
+        begins = [count for step, count in bench.log.batches if step == "begin"]
+        assert begins[0] == bench.limits.executions_per_destination_max
+        assert sum(begins) == 200
+
+
+async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(reply, bench.changes) as service:
+        bus = EmbeddedBus(BusLimits(), bench.registry.check, bench.observe)
+        bench.handlers.subscribe(bus)
+        await bus.start()
+        orders = [bench.order(service.url) for _ in range(100)]
+        bench.log.open.clear()
+        publishing = asyncio.ensure_future(bus.publish([order.envelope for order in orders]))
+        await bench.changes.until(lambda: bench.executor.held > 0)
+        assert not publishing.done()
+        bench.log.open.set()
+        go.set()
+        await publishing
+        assert bus.waiting == 0
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
+        assert len(service.arrivals) == 100
+        await bus.drain()
+        await bus.close()
+
+
+# -- limits
+
+
+async def test_limits_hold() -> None:
+    limits = limited(executions_in_flight_max=5, executions_per_destination_max=3)
+    go = asyncio.Semaphore(0)
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.acquire()
+        return answer()
+
+    async with Bench(limits) as bench, Service(reply, bench.changes) as one, Service(reply, bench.changes) as two:
+        orders = [bench.order(one.url) for _ in range(10)] + [bench.order(two.url) for _ in range(10)]
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: one.under_way + two.under_way == 5)
+        assert (bench.executor.in_flight, bench.executor.held) == (5, 15)
+        assert (one.under_way, two.under_way) == (3, 2)
+        assert [order.settled for order in orders].count(None) == 15
+        for _ in range(20):
+            go.release()
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
+        assert max(one.under_way_max, two.under_way_max) <= 3
+        assert (bench.executor.in_flight, bench.executor.held) == (0, 0)
+
+
+async def test_a_destination_that_hangs_does_not_hold_up_another() -> None:
+    limits = limited(executions_in_flight_max=8, executions_per_destination_max=4)
+    async with Bench(limits) as bench, Service(never, bench.changes) as slow, Service(say_ok, bench.changes) as quick:
+        await bench.hand_over(*[bench.order(slow.url) for _ in range(50)])
+        await bench.changes.until(lambda: slow.under_way == 4)
+        await bench.run(*[bench.order(quick.url) for _ in range(30)])
+        assert (len(slow.arrivals), len(quick.arrivals)) == (4, 30)
+        assert (bench.executor.in_flight, bench.executor.held) == (4, 46)
+
+
+# -- a database that fails
+
+
+async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        bench.log.begin_failures = [StoreUnavailable("away")] * 3
+        order = bench.order(service.url)
+        await bench.run(order)
+        assert [event.step for event in bench.events if isinstance(event, AgentStepFailed)] == ["execution begin"] * 3
+        assert (len(service.arrivals), order.settled) == (1, "acked")
+
+
+async def test_a_beginning_that_is_refused_goes_back_to_the_bus_alone() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        bench.log.begin_failures = [DefiniteFailure("no")] * 3
+        first, second = bench.order(service.url), bench.order(service.url)
+        await bench.hand_over(first, second)
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(second)))
+        assert isinstance(first.settled, DefiniteFailure)
+        assert second.settled == "acked"
+        assert (bench.executor.in_flight, len(service.arrivals)) == (0, 1)
+        await bench.run(first)  # The bus gives it again.
+
+
+async def test_a_commit_of_unknown_outcome_loses_no_call_and_repeats_none() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        known = bench.order(service.url)
+        await bench.run(known)
+        bench.log.lost_commits = 2
+        orders = [bench.order(service.url) for _ in range(5)]
+        repeated = bench.delivery(bench.registry.open(known.envelope))
+        await bench.run(*orders)
+        await bench.hand_over(repeated)
+        await bench.changes.until(lambda: repeated.settled == "acked")
+        assert len(service.arrivals) == 6
+        assert len(bench.log.outbox) == 12
+
+
+async def test_results_wait_for_a_database_that_is_away_and_take_up_room() -> None:
+    limits = limited(executions_in_flight_max=3)
+    async with Bench(limits) as bench, Service(say_ok, bench.changes) as service:
+        failure = StoreUnavailable("away")
+        bench.log.finish_failures = [failure] * 10_000
+        orders = [bench.order(service.url) for _ in range(7)]
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: len(service.arrivals) == 3)
+        assert (bench.executor.in_flight, bench.executor.held) == (3, 4)
+        assert not any(bench.has_ended(bench.execution_id(order)) for order in orders)
+        bench.log.finish_failures.clear()
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
+        assert len(service.arrivals) == 7
+
+
+async def test_a_result_that_is_refused_is_offered_again() -> None:
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        bench.log.finish_failures = [DefiniteFailure("no")] * 5
+        (ended,) = await bench.run(bench.order(service.url))
+        assert isinstance(ended, ExecutionSucceeded)
+        assert bench.executor.in_flight == 0
+
+
+# -- the end of the process
+
+
+async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    async with Bench(limited(executions_per_destination_max=2)) as bench, Service(reply, bench.changes) as service:
+        orders = [bench.order(service.url) for _ in range(4)]
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: service.under_way == 2)
+        draining = asyncio.ensure_future(bench.executor.drain(20_000_000))
+        await asyncio.sleep(0)
+        late = bench.order(service.url)
+        await bench.hand_over(late)
+        assert not draining.done()
+        go.set()
+        assert await draining
+        assert [order.settled for order in (*orders, late)] == ["acked", "acked", None, None, None]
+        assert len(service.arrivals) == len(bench.log.rows) == 2
+        assert await bench.log.unfinished(10) == []
+        assert await bench.executor.drain(0)
+
+
+async def test_what_does_not_end_stays_unfinished_and_is_reported_at_the_next_start() -> None:
+    async with Bench() as bench, Service(never, bench.changes) as service:
+        orders = [bench.order(service.url) for _ in range(3)]
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: service.under_way == 3)
+        assert not await bench.executor.drain(1_000)
+        await bench.caller.close()
+        log = bench.log
+        assert len(await log.unfinished(10)) == 3
+    async with Bench(limited(executions_in_flight_max=2), log=log) as after:
+        assert await after.executor.recover() == 3
+        for order in orders:
+            execution_id = bench.execution_id(order)
+            start, end = log.rows[execution_id]
+            assert end.error_message == INTERRUPTED
+            assert end.error_message.startswith("interrupted: ")
+            event = after.end(execution_id)
+            assert isinstance(event, ExecutionInterrupted)
+            assert (event.started_at_us, event.noticed_at_us) == (start.started_at, end.finished_at)
+        assert {envelope.correlation_id for envelope in log.outbox} == {
+            order.envelope.correlation_id for order in orders
+        }
+        assert after.events == [ExecutionsInterrupted(3)]
+        assert await after.executor.recover() == 0
+        assert len(after.events) == 1
+
+
+async def test_a_client_that_is_closed_first_interrupts_and_fails_nothing() -> None:
+    async with Bench() as bench, Service(never, bench.changes) as service:
+        order = bench.order(service.url)
+        await bench.hand_over(order)
+        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.caller.close()
+        assert await bench.executor.drain(20_000_000)
+        assert [row.execution_id for row in await bench.log.unfinished(10)] == [bench.execution_id(order)]

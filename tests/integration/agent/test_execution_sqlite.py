@@ -1,0 +1,117 @@
+"""The execution module on a SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, make_url, text
+
+from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, answer, limited
+from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
+from tocsin.agent.adapters.sql.outbox import SqlOutbox
+from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
+from tocsin.agent.events import ExecutionFinished, ExecutionsInterrupted
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    """A migrated file."""
+    opened = SqliteDatabase(make_url(f"sqlite:///{tmp_path}/agent.db"), SqlSettings())
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
+    """The calls that the orders are for: the log refers to them."""
+
+    def work(connection: Connection) -> None:
+        columns = [row[1] for row in connection.execute(text("PRAGMA table_info(service_calls)")) if row[3]]
+        for order in orders:
+            values = dict.fromkeys(columns, "{}")
+            values |= {
+                "executions": 1,
+                "status": "Running",
+                "submitted_at": "2027-01-31T12:00:00Z",
+                "due_at": "2027-01-31T12:00:00Z",
+            }
+            values |= {"tenant_id": order.envelope.tenant_id, "service_call_id": order.envelope.aggregate_id}
+            names = [name for name in values if name in columns]
+            connection.execute(
+                text(f"INSERT INTO service_calls ({', '.join(names)}) VALUES ({', '.join(':' + n for n in names)})"),
+                {name: values[name] for name in names},
+            )
+
+    await database.write(work)
+
+
+async def test_executions_on_a_file(database: SqliteDatabase) -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(200 if len(arrival.body) < 9 else 503, b"a\x00\xff", "set-cookie: s")
+
+    log = SqlExecutionLog(database, SqlOutbox(database))
+    async with Bench(log=log) as bench, Service(reply, bench.changes) as service:
+        orders = [
+            bench.order(service.url, body=b"9" * (n % 2 * 10 + 1), headers={"authorization": "Bearer x"})
+            for n in range(300)
+        ]
+        await submit(database, orders)
+        gone = bench.order(service.url)
+        await bench.hand_over(
+            *orders, gone, *[bench.delivery(bench.registry.open(order.envelope)) for order in orders[:50]]
+        )
+        await bench.changes.until(lambda: sum(isinstance(event, ExecutionFinished) for event in bench.events) == 300)
+        await bench.changes.until(lambda: gone.settled == "acked")
+        assert len(service.arrivals) == 300
+        assert await log.unfinished(10) == []
+        rows = await database.read(
+            lambda connection: connection.execute(
+                text("SELECT event_type, count(*) FROM outbox GROUP BY 1 ORDER BY 1")
+            ).fetchall()
+        )
+        assert [tuple(row) for row in rows] == [
+            ("ExecutionFailed", 150),
+            ("ExecutionStarted", 300),
+            ("ExecutionSucceeded", 150),
+        ]
+        (row,) = await database.read(
+            lambda connection: connection.execute(text("SELECT * FROM http_execution_log LIMIT 1")).fetchall()
+        )
+        assert "Bearer" not in str(row)
+        assert "a␀\ufffd" in row
+
+
+async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
+    async def never(arrival: Arrival) -> bytes | None:
+        await asyncio.Event().wait()
+        return None
+
+    log = SqlExecutionLog(database, SqlOutbox(database))
+    async with Bench(log=log) as bench, Service(never, bench.changes) as service:
+        orders = [bench.order(service.url) for _ in range(5)]
+        await submit(database, orders)
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: service.under_way == 5)
+        assert not await bench.executor.drain(1_000)
+    async with Bench(limited(executions_in_flight_max=2), log=log) as after:
+        assert await after.executor.recover() == 5
+        assert after.events == [ExecutionsInterrupted(5)]
+        assert await log.unfinished(10) == []
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
+async def test_methods(method: str, database: SqliteDatabase) -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        return answer(200, b"")
+
+    log = SqlExecutionLog(database, SqlOutbox(database))
+    async with Bench(log=log) as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url, method)
+        await submit(database, [order])
+        await bench.hand_over(order)
+        await bench.changes.until(lambda: order.settled is not None)
+        assert order.settled == "acked"

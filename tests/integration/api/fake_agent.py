@@ -1,0 +1,185 @@
+"""The agent behind its API, in memory: commands are answered at once, and nothing is ever executed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, TraceEntry
+from tocsin.agent.api.service_calls import ServiceCalls
+from tocsin.agent.api.validation import Checks
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import (
+    CommandAccepted,
+    CommandRefused,
+    DeleteServiceCall,
+    Key,
+    Message,
+    Registry,
+    SubmitServiceCall,
+    TagServiceCall,
+    UntagServiceCall,
+)
+from tocsin.callbacks.plain import check_request
+from tocsin.model.envelope import Envelope
+from tocsin.model.uuid7 import Uuid7Source
+
+
+def now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+@dataclass
+class Kept:
+    """A call with what its record doesn't show."""
+
+    record: CallRecord
+    fingerprint: str
+    idempotency_key: str | None
+
+
+@dataclass
+class FakeAgent:
+    """A `Bus.request` and `CallQueries`. `fault` is raised by every request or read while it is set; `reply` answers
+    every command while it is set; `commands` are those that came."""
+
+    limits: AgentLimits = field(default_factory=AgentLimits)
+    check: Callable[..., Sequence[tuple[str, str]]] = check_request
+    check_url: Callable[[str], str | None] = lambda url: None
+    check_due: Callable[[int, int], str | None] = lambda due_us, now_us: None
+
+    def __post_init__(self) -> None:
+        self.new_id = Uuid7Source(now_us)
+        self.registry = Registry(self.new_id, now_us)
+        self.clear()
+
+    def clear(self) -> None:
+        self.calls: dict[Key, Kept] = {}
+        self.runs: dict[Key, list[ExecutionRecord]] = {}
+        self.entries: dict[Key, list[TraceEntry]] = {}
+        self.commands: list[tuple[Envelope, Message]] = []
+        self.fault: Exception | None = None
+        self.reply: Message | None = None
+
+    def now_us(self) -> int:
+        return now_us()
+
+    def boottime_us(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+    def service_calls(self) -> ServiceCalls:
+        """What the HTTP layer is given."""
+        bus: Any = self
+        checks = Checks(request=self.check, url=self.check_url, due=self.check_due)
+        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks)
+
+    def change(self, key: Key, **fields: Any) -> None:
+        """Rewrites fields of a call, as the other modules would in time."""
+        kept = self.calls[key]
+        kept.record = kept.record._replace(**fields)
+
+    # -- Bus
+
+    async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
+        if self.fault is not None:
+            raise self.fault
+        message = self.registry.open(envelope)
+        self.commands.append((envelope, message))
+        reply, correlation_id = self._answer(envelope, message)
+        return self.registry.seal(
+            self.reply or reply,
+            tenant_id=envelope.tenant_id,
+            correlation_id=correlation_id,
+            causation_id=envelope.id,
+        )
+
+    def _answer(self, envelope: Envelope, message: Message) -> tuple[Message, str]:
+        key = Key(envelope.tenant_id, message.service_call_id)
+        if isinstance(message, SubmitServiceCall):
+            return self._submit(key, envelope, message)
+        kept = self.calls.get(key)
+        if kept is None:
+            return self._refuse(envelope, "SERVICE_CALL_NOT_FOUND")
+        tags = set(kept.record.tags)
+        if isinstance(message, TagServiceCall):
+            tags.add(message.tag)
+            if len(tags) > self.limits.tags_max:
+                return self._refuse(envelope, "TOO_MANY_TAGS")
+        elif isinstance(message, UntagServiceCall):
+            tags.discard(message.tag)
+        else:
+            assert isinstance(message, DeleteServiceCall)
+            if kept.record.status != "Scheduled":
+                return self._refuse(envelope, "SERVICE_CALL_NOT_SCHEDULED")
+            del self.calls[key]
+        kept.record = kept.record._replace(tags=tuple(sorted(tags)))
+        return CommandAccepted(key.service_call_id, kept.record.status), envelope.correlation_id
+
+    def _submit(self, key: Key, envelope: Envelope, sent: SubmitServiceCall) -> tuple[Message, str]:
+        present = self.calls.get(key) or next(
+            (
+                kept
+                for (tenant_id, _), kept in self.calls.items()
+                if tenant_id == key.tenant_id and sent.idempotency_key and kept.idempotency_key == sent.idempotency_key
+            ),
+            None,
+        )
+        if present is not None:
+            if present.fingerprint != sent.fingerprint:
+                return self._refuse(envelope, "IDEMPOTENCY_CONFLICT")
+            record = present.record
+            return CommandAccepted(record.service_call_id, record.status, created=False), record.correlation_id
+        submitted_at = now_us()
+        record = CallRecord(
+            *key,
+            name=sent.name,
+            status="Scheduled",
+            submitted_at=submitted_at,
+            due_at=submitted_at if sent.due_at_us is None else sent.due_at_us,
+            started_at=None,
+            finished_at=None,
+            request_spec=sent.request_spec,
+            outcome=None,
+            correlation_id=envelope.correlation_id,
+            tags=tuple(sorted(sent.tags)),
+        )
+        self.calls[key] = Kept(record, sent.fingerprint, sent.idempotency_key)
+        return CommandAccepted(key.service_call_id, "Scheduled"), envelope.correlation_id
+
+    def _refuse(self, envelope: Envelope, code: str) -> tuple[Message, str]:
+        return CommandRefused(envelope.aggregate_id, code, f"refused with {code}"), envelope.correlation_id
+
+    # -- CallQueries
+
+    async def find(self, key: Key) -> CallRecord | None:
+        if self.fault is not None:
+            raise self.fault
+        kept = self.calls.get(key)
+        return None if kept is None else kept.record
+
+    async def page(self, wanted: CallFilter) -> list[CallRecord]:
+        if self.fault is not None:
+            raise self.fault
+        found = [kept.record for kept in self.calls.values() if _fits(kept.record, wanted)]
+        found.sort(key=lambda record: (record.submitted_at, record.service_call_id), reverse=True)
+        return found[: wanted.limit]
+
+    async def executions(self, key: Key) -> list[ExecutionRecord]:
+        return self.runs.get(key, [])
+
+    async def trace(self, key: Key) -> list[TraceEntry]:
+        return self.entries.get(key, [])
+
+
+def _fits(record: CallRecord, wanted: CallFilter) -> bool:
+    if wanted.before is not None and (record.submitted_at, record.service_call_id) >= tuple(wanted.before):
+        return False
+    return (
+        record.tenant_id == wanted.tenant_id
+        and (not wanted.statuses or record.status in wanted.statuses)
+        and set(wanted.tags) <= set(record.tags)
+        and (wanted.submitted_from is None or record.submitted_at >= wanted.submitted_from)
+        and (wanted.submitted_to is None or record.submitted_at < wanted.submitted_to)
+    )

@@ -1,0 +1,375 @@
+"""Service calls over HTTP: what each route does with what is right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from conftest import Served
+from tocsin.agent.api.ports import ExecutionRecord, TraceEntry
+from tocsin.agent.messages import Key, SubmitServiceCall
+from tocsin.model.uuid7 import is_uuid7
+
+TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
+OTHER = "01890a5d-ac96-774b-bcce-b302099a80ff"
+CALL_ID = "01890a5d-ac96-774b-bcce-b302099a8058"
+CALLS = f"/api/tenants/{TENANT}/service-calls"
+SPEC: dict[str, Any] = {"method": "POST", "url": "https://a.example/x"}
+CALL: dict[str, Any] = {"name": "first", "requestSpec": SPEC}
+
+
+def submit(server: Served, *, calls: str = CALLS, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    answer = server.client.post(calls, json={**CALL, **fields}, headers=headers)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+def listed(server: Served, query: str = "", calls: str = CALLS) -> list[str]:
+    answer = server.client.get(f"{calls}?{query}" if query else calls)
+    assert answer.status_code == 200, answer.text
+    return [call["name"] for call in answer.json()["serviceCalls"]]
+
+
+def at(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1e6)
+
+
+# ------------------------------------------------------------------ submit
+
+
+def test_submit_answers_where_the_call_is(server: Served) -> None:
+    answer = server.client.post(CALLS, json=CALL, headers={"x-correlation-id": "c-17"})
+    assert answer.status_code == 202
+    body = answer.json()
+    assert body == {"serviceCallId": body["serviceCallId"], "status": "Scheduled", "correlationId": "c-17"}
+    assert is_uuid7(body["serviceCallId"])
+    assert answer.headers["location"] == f"{CALLS}/{body['serviceCallId']}"
+    assert answer.headers["content-type"] == "application/json"
+    assert server.client.get(answer.headers["location"]).json()["name"] == "first"
+
+
+def test_the_command_says_what_was_sent(server: Served) -> None:
+    due = datetime.now(UTC) + timedelta(hours=1)
+    submit(
+        server,
+        headers={"x-correlation-id": "c-18"},
+        requestSpec={**SPEC, "headers": {"X-A": "b"}, "body": {"b": [1.50, None], "a": "ä"}},
+        dueAt=due.isoformat(),
+        tags=["b", "a"],
+        idempotencyKey="order 17",
+    )
+    [(envelope, message)] = server.agent.commands
+    assert (envelope.type, envelope.tenant_id, envelope.correlation_id) == ("SubmitServiceCall", TENANT, "c-18")
+    assert envelope.causation_id is None
+    assert isinstance(message, SubmitServiceCall)
+    assert (message.name, message.tags, message.idempotency_key) == ("first", ("b", "a"), "order 17")
+    assert message.due_at_us == at(due.isoformat())
+    spec = message.request_spec
+    assert (spec.method, spec.url, spec.headers) == ("POST", "https://a.example/x", {"X-A": "b"})
+    assert bytes(spec.body) == '{"b":[1.5,null],"a":"ä"}'.encode()  # type: ignore[arg-type]
+
+
+def test_ids_are_accepted_in_capitals_and_kept_in_lower_case(server: Served) -> None:
+    calls = CALLS.replace(TENANT, TENANT.upper())
+    answer = server.client.post(calls, json={**CALL, "serviceCallId": CALL_ID.upper()})
+    assert answer.json()["serviceCallId"] == CALL_ID
+    assert answer.headers["location"] == f"{CALLS}/{CALL_ID}"
+    shown = server.client.get(f"{calls}/{CALL_ID.upper()}").json()
+    assert (shown["tenantId"], shown["serviceCallId"]) == (TENANT, CALL_ID)
+    assert listed(server, calls=calls) == ["first"]
+
+
+def test_a_correlation_id_is_made_where_none_was_sent(server: Served) -> None:
+    answer = server.client.post(CALLS, json=CALL)
+    assert answer.json()["correlationId"] == answer.headers["x-correlation-id"] != ""
+
+
+@pytest.mark.parametrize("again", [{"idempotencyKey": "k"}, {"serviceCallId": CALL_ID}])
+def test_a_repetition_gives_the_call_from_before(server: Served, again: dict[str, str]) -> None:
+    first = submit(server, **again, tags=["a", "b"], headers={"x-correlation-id": "first"})
+    spec = {"url": SPEC["url"], "method": SPEC["method"], "headers": {}}
+    second = submit(server, **again, tags=["b", "a"], requestSpec=spec, headers={"x-correlation-id": "second"})
+    assert second == first
+    assert listed(server) == ["first"]
+
+
+@pytest.mark.parametrize("again", [{"idempotencyKey": "k"}, {"serviceCallId": CALL_ID}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"name": "x"},
+        {"requestSpec": {**SPEC, "method": "PUT"}},
+        {"requestSpec": {**SPEC, "url": "https://a.example/y"}},
+        {"requestSpec": {**SPEC, "headers": {"x": "y"}}},
+        {"requestSpec": {**SPEC, "body": None}},
+        {"dueAt": "2027-01-31T12:00:00Z"},
+        {"tags": ["x"]},
+    ],
+)
+def test_another_call_under_the_same_name_is_a_conflict(
+    server: Served, again: dict[str, str], other: dict[str, Any]
+) -> None:
+    submit(server, **again)
+    answer = server.client.post(CALLS, json={**CALL, **again, **other})
+    assert (answer.status_code, answer.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
+
+
+def test_the_same_key_of_another_tenant_is_another_call(server: Served) -> None:
+    mine = submit(server, idempotencyKey="k")
+    theirs = submit(server, calls=CALLS.replace(TENANT, OTHER), idempotencyKey="k", name="theirs")
+    assert mine["serviceCallId"] != theirs["serviceCallId"]
+    assert listed(server) == ["first"]
+    assert server.client.get(f"{CALLS}/{theirs['serviceCallId']}").status_code == 404
+
+
+# ------------------------------------------------------------------ look
+
+
+def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None:
+    submit(
+        server,
+        serviceCallId=CALL_ID,
+        headers={"x-correlation-id": "c"},
+        tags=["b", "a"],
+        requestSpec={
+            "method": "PUT",
+            "url": "https://a.example/x?q=1&access_token=hidden",
+            "headers": {"Authorization": "Bearer hidden", "x-own": "Basic aGlkZGVu", "x-b": "c"},
+            "body": {"a": 1},
+        },
+    )
+    key = Key(TENANT, CALL_ID)
+    instant, shown_at = 1_800_000_000_000_000, "2027-01-15T08:00:00Z"
+    server.agent.change(
+        key,
+        status="Failed",
+        submitted_at=instant,
+        due_at=instant,
+        started_at=instant + 1,
+        finished_at=instant + 2,
+        outcome={
+            "responseMeta": {"status": 503, "headers": {"a": "b"}, "bodySnippet": "no", "latencyMs": 1.5},
+            "errorMeta": {"kind": "HTTP_STATUS", "message": "HTTP 503", "latencyMs": 1.5},
+        },
+    )
+    server.agent.runs[key] = [
+        ExecutionRecord(
+            CALL_ID, instant, None, "https://a/?sig=s", "PUT", {"Cookie": "s"}, None, None, None, None, None
+        ),
+        ExecutionRecord(
+            *(OTHER, instant, instant + 5, "https://a/", "PUT", {}, "{}", 503, {"set-cookie": "s"}, "no", "HTTP 503")
+        ),
+    ]
+    assert server.client.get(f"{CALLS}/{CALL_ID}").json() == {
+        "serviceCallId": CALL_ID,
+        "tenantId": TENANT,
+        "name": "first",
+        "status": "Failed",
+        "submittedAt": shown_at,
+        "dueAt": shown_at,
+        "startedAt": "2027-01-15T08:00:00.000001Z",
+        "finishedAt": "2027-01-15T08:00:00.000002Z",
+        "tags": ["a", "b"],
+        "correlationId": "c",
+        "requestSpec": {
+            "method": "PUT",
+            "url": "https://a.example/x?q=1&access_token=[redacted]",
+            "headers": {"Authorization": "[redacted]", "x-own": "[redacted]", "x-b": "c"},
+            "body": {"a": 1},
+        },
+        "outcome": {
+            "responseMeta": {
+                "status": 503,
+                "headers": {"a": "b"},
+                "bodySnippet": "no",
+                "truncated": False,
+                "latencyMs": 1.5,
+            },
+            "errorMeta": {"kind": "HTTP_STATUS", "message": "HTTP 503", "latencyMs": 1.5},
+        },
+        "executions": [
+            {
+                "executionId": CALL_ID,
+                "startedAt": shown_at,
+                "request": {"method": "PUT", "url": "https://a/?sig=[redacted]", "headers": {"Cookie": "[redacted]"}},
+            },
+            {
+                "executionId": OTHER,
+                "startedAt": shown_at,
+                "finishedAt": "2027-01-15T08:00:00.000005Z",
+                "request": {"method": "PUT", "url": "https://a/", "headers": {}, "body": "{}"},
+                "response": {"status": 503, "headers": {"set-cookie": "[redacted]"}, "body": "no"},
+                "errorMessage": "HTTP 503",
+            },
+        ],
+    }
+
+
+def test_what_is_not_there_is_left_out(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID)
+    shown = server.client.get(f"{CALLS}/{CALL_ID}").json()
+    assert shown["requestSpec"] == {**SPEC, "headers": {}}
+    assert shown["executions"] == []
+    assert not {"startedAt", "finishedAt", "outcome"} & shown.keys()
+
+
+def test_a_list_shows_calls_in_short(server: Served) -> None:
+    submit(server, requestSpec={**SPEC, "headers": {"a": "b"}, "body": 1}, tags=["x"])
+    [item] = server.client.get(CALLS).json()["serviceCalls"]
+    assert item["requestSpec"] == SPEC
+    assert item["tags"] == ["x"]
+    assert "executions" not in item
+
+
+def test_a_trace_follows_a_call(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID, headers={"x-correlation-id": "c"})
+    server.agent.entries[Key(TENANT, CALL_ID)] = [
+        TraceEntry(1_800_000_000_000_000, "message", "ServiceCallSubmitted", CALL_ID, OTHER, {"name": "first"}),
+        TraceEntry(1_800_000_000_000_001, "timer_schedules", "Reached", CALL_ID, None, {}),
+    ]
+    assert server.client.get(f"{CALLS}/{CALL_ID}/trace").json() == {
+        "serviceCallId": CALL_ID,
+        "correlationId": "c",
+        "entries": [
+            {
+                "at": "2027-01-15T08:00:00Z",
+                "kind": "message",
+                "name": "ServiceCallSubmitted",
+                "id": CALL_ID,
+                "causationId": OTHER,
+                "detail": {"name": "first"},
+            },
+            {
+                "at": "2027-01-15T08:00:00.000001Z",
+                "kind": "timer_schedules",
+                "name": "Reached",
+                "id": CALL_ID,
+                "detail": {},
+            },
+        ],
+    }
+
+
+# ------------------------------------------------------------------ list
+
+
+def test_pages_continue_where_the_one_before_ended(server: Served) -> None:
+    for number in range(7):
+        call = submit(server, name=str(number))
+        # Two share an instant each: the id decides.
+        server.agent.change(Key(TENANT, call["serviceCallId"]), submitted_at=1_600_000_000_000_000 + number // 2)
+    seen, cursor = [], None
+    sizes = []
+    while True:
+        page = server.client.get(CALLS, params={"limit": 3, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [call["name"] for call in page["serviceCalls"]]
+        sizes.append(len(page["serviceCalls"]))
+        submit(server, name="later")
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            break
+    assert seen == list("6543210")
+    assert sizes == [3, 3, 1]
+
+
+def test_a_full_last_page_has_no_cursor(server: Served) -> None:
+    submit(server)
+    submit(server)
+    assert "nextCursor" not in server.client.get(f"{CALLS}?limit=2").json()
+    assert "nextCursor" in server.client.get(f"{CALLS}?limit=1").json()
+
+
+def test_a_page_has_fifty_calls_unless_asked_otherwise(server: Served) -> None:
+    for _ in range(51):
+        submit(server)
+    page = server.client.get(CALLS).json()
+    assert (len(page["serviceCalls"]), "nextCursor" in page) == (50, True)
+    assert len(server.client.get(f"{CALLS}?limit=1000").json()["serviceCalls"]) == 51
+
+
+def test_filters(server: Served) -> None:
+    for number, (status, tags) in enumerate(
+        [("Scheduled", []), ("Running", ["a"]), ("Succeeded", ["a", "b c"]), ("Failed", ["ü/%"])]
+    ):
+        call = submit(server, name=str(number), tags=tags)
+        key = Key(TENANT, call["serviceCallId"])
+        server.agent.change(key, status=status, submitted_at=at("2026-05-01T12:00:00+00:00") + number * 1_000_000)
+    submit(server, calls=CALLS.replace(TENANT, OTHER), name="theirs")
+    assert listed(server) == ["3", "2", "1", "0"]
+    assert listed(server, "status=Running") == ["1"]
+    assert listed(server, "status=Running,Failed") == ["3", "1"]
+    assert listed(server, "status=Running&status=Failed") == ["3", "1"]
+    assert listed(server, "tag=a") == ["2", "1"]
+    assert listed(server, "tag=a&tag=b+c") == ["2"]
+    assert listed(server, "tag=a&tag=b%20c&tag=a") == ["2"]
+    assert listed(server, f"tag={quote('ü/%', safe='')}") == ["3"]
+    assert listed(server, "tag=nobody") == []
+    assert listed(server, "from=2026-05-01T12:00:01Z&to=2026-05-01T12:00:03Z") == ["2", "1"]
+    # An offset's plus sign is a space in a query, when nobody encodes it.
+    assert listed(server, "from=2026-05-01T14:00:02+02:00") == ["3", "2"]
+    assert listed(server, "from=2026-05-01T14:00:02%2B02:00&status=Failed&tag=%C3%BC/%25&limit=5") == ["3"]
+
+
+# ------------------------------------------------------------------ tags, delete
+
+
+@pytest.mark.parametrize("tag", ["starred", "a/b", "ü %", "a+b", "..", "100%", "a?b#c", "x" * 64])
+def test_tags_come_and_go(server: Served, tag: str) -> None:
+    submit(server, serviceCallId=CALL_ID)
+    # httpx would fold `..` away.
+    path = f"{CALLS}/{CALL_ID}/tags/{quote(tag, safe='') if tag != '..' else '%2E%2E'}"
+    for _ in range(2):
+        answer = server.client.put(path)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert server.client.get(f"{CALLS}/{CALL_ID}").json()["tags"] == [tag]
+    for _ in range(2):
+        assert server.client.delete(path).status_code == 204
+        assert server.client.get(f"{CALLS}/{CALL_ID}").json()["tags"] == []
+
+
+def test_a_call_has_only_so_many_tags(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID, tags=[str(number) for number in range(16)])
+    assert server.client.put(f"{CALLS}/{CALL_ID}/tags/15").status_code == 204
+    answer = server.client.put(f"{CALLS}/{CALL_ID}/tags/16")
+    problem = answer.json()
+    assert (answer.status_code, problem["error"]) == (400, "TOO_MANY_TAGS")
+    assert [error["path"] for error in problem["errors"]] == ["tag"]
+
+
+def test_delete_while_scheduled(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID)
+    answer = server.client.delete(f"{CALLS}/{CALL_ID}", headers={"x-correlation-id": "gone"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert server.agent.commands[-1][0].correlation_id == "gone"
+    assert server.client.get(f"{CALLS}/{CALL_ID}").status_code == 404
+    assert server.client.delete(f"{CALLS}/{CALL_ID}").status_code == 404
+
+
+@pytest.mark.parametrize("status", ["Running", "Succeeded", "Failed"])
+def test_delete_is_too_late_afterwards(server: Served, status: str) -> None:
+    submit(server, serviceCallId=CALL_ID)
+    server.agent.change(Key(TENANT, CALL_ID), status=status)
+    answer = server.client.delete(f"{CALLS}/{CALL_ID}")
+    assert (answer.status_code, answer.json()["error"]) == (409, "SERVICE_CALL_NOT_SCHEDULED")
+
+
+# ------------------------------------------------------------------ every way in
+
+
+def test_head_is_get_without_a_body(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID)
+    for path in (CALLS, f"{CALLS}/{CALL_ID}", f"{CALLS}/{CALL_ID}/trace"):
+        got, head = server.client.get(path), server.client.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(got.content))
+
+
+def test_requests_in_a_row_on_one_connection(server: Served) -> None:
+    with httpx.Client(base_url=server.url) as client:
+        for number in range(20):
+            assert client.post(CALLS, json={**CALL, "name": str(number)}).status_code == 202
+        assert len(client.get(CALLS).json()["serviceCalls"]) == 20

@@ -1,0 +1,175 @@
+"""Service calls through the front door, on each bus, each database and each timer: what a new user tries first."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.support.http import Client
+from tests.support.server import ServerProcess
+from tests.support.slow_receiver import SlowReceiver
+from tocsin.model.instants import format_instant, parse_instant
+from tocsin.model.uuid7 import Uuid7Source
+
+KINDS = [
+    "embedded, SQLite, polling",
+    "NATS, SQLite, polling",
+    "embedded, PostgreSQL, polling",
+    "NATS, PostgreSQL, polling",
+    "embedded, SQLite, engine",
+]
+
+
+def now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+new_id = Uuid7Source(now_us)
+
+
+@pytest.fixture
+def flags(request: pytest.FixtureRequest) -> list[str]:
+    kind: str = request.param
+    chosen = ["--shards", "1"]
+    if "NATS" in kind:
+        # Databases of their own make prefixes of their own: a stream belongs to one database.
+        chosen += ["--broker", request.getfixturevalue("nats").url]
+    if "PostgreSQL" in kind:
+        chosen += ["--agent-database", request.getfixturevalue("postgresql_url")]
+    if "engine" in kind:
+        chosen += ["--agent-timer", "engine"]
+    return chosen
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path: Path, flags: list[str]) -> AsyncIterator[ServerProcess]:
+    server = ServerProcess(tmp_path / "data", *flags)
+    await server.start()
+    yield server
+    assert await server.stop() == 0
+    assert "Traceback" not in server.log(), server.log()[-4000:]
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[SlowReceiver]:
+    statuses = {"/teapot": 418, "/down": 503}
+    async with SlowReceiver(lambda path: 0.0, lambda path: statuses.get(path, 200)) as receiver:
+        yield receiver
+
+
+def dead_url() -> str:
+    """Where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/"
+
+
+async def submit(client: Client, tenant: str, url: str, **more: Any) -> str:
+    body = {"name": "a call", "requestSpec": {"method": "POST", "url": url, "body": {"n": 1}}, **more}
+    status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body)
+    assert status == 202, answer
+    return str(answer["serviceCallId"])
+
+
+async def finished(client: Client, tenant: str, call_id: str) -> dict[str, Any]:
+    while True:
+        status, detail = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}")
+        assert status == 200, detail
+        if detail["status"] in ("Succeeded", "Failed"):
+            return dict(detail)
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("flags", KINDS, indirect=True)
+async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: SlowReceiver) -> None:
+    client, tenant = Client(server.address), new_id()
+    due_at = now_us() + 1_500_000
+    now = await submit(client, tenant, f"{receiver.url}/now", tags=["first"])
+    later = await submit(client, tenant, f"{receiver.url}/later", dueAt=format_instant(due_at))
+    dead = await submit(client, tenant, dead_url())
+    teapot = await submit(client, tenant, f"{receiver.url}/teapot")
+
+    done = await finished(client, tenant, now)
+    assert done["status"] == "Succeeded"
+    assert done["tags"] == ["first"]
+    assert done["outcome"]["responseMeta"]["status"] == 200
+    assert done["outcome"]["responseMeta"]["bodySnippet"] == '{"n": 1}'
+    assert [execution["response"]["status"] for execution in done["executions"]] == [200]
+    assert parse_instant(done["submittedAt"]) <= parse_instant(done["startedAt"]) <= parse_instant(done["finishedAt"])
+
+    failed = await finished(client, tenant, dead)
+    assert failed["status"] == "Failed"
+    assert failed["outcome"]["errorMeta"]["kind"] == "CONNECTION_FAILED"
+    assert [execution["errorMessage"] for execution in failed["executions"]] == [
+        f"CONNECTION_FAILED: {failed['outcome']['errorMeta']['message']}"
+    ]
+
+    refused = await finished(client, tenant, teapot)
+    assert refused["status"] == "Failed"
+    assert refused["outcome"]["errorMeta"]["kind"] == "HTTP_STATUS"
+    assert refused["outcome"]["responseMeta"]["status"] == 418
+
+    in_time = await finished(client, tenant, later)
+    assert in_time["status"] == "Succeeded"
+    [arrival] = [at for path, at in receiver.arrivals if path == "/later"]
+    assert arrival >= due_at
+    print(f"arrived {(arrival - due_at) / 1e3:.1f} ms after it was due")
+    client.close()
+
+
+@pytest.mark.parametrize("flags", KINDS, indirect=True)
+async def test_one_correlation_id_leads_through_everything(server: ServerProcess, receiver: SlowReceiver) -> None:
+    client, tenant = Client(server.address, {"x-correlation-id": "order-17"}), new_id()
+    call_id = await submit(client, tenant, f"{receiver.url}/x", dueAt=format_instant(now_us() + 300_000))
+    await finished(client, tenant, call_id)
+    wanted = [
+        "ServiceCallSubmitted",
+        "ServiceCallScheduled",
+        "ScheduleTimer",
+        "ServiceCallRunning",
+        "StartExecution",
+        "ExecutionStarted",
+        "ExecutionSucceeded",
+        "ServiceCallSucceeded",
+    ]
+    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
+    assert status == 200
+    assert trace["correlationId"] == "order-17"
+    messages = [entry for entry in trace["entries"] if entry["kind"] == "message"]
+    assert [entry["name"] for entry in messages] == wanted
+    by_name = {entry["name"]: entry for entry in messages}
+    # One command caused the first three; time caused the due time's message, and that the order to execute.
+    assert len({by_name[name]["causationId"] for name in wanted[:3]}) == 1
+    assert by_name["ServiceCallRunning"]["causationId"] == by_name["StartExecution"]["causationId"]
+    assert by_name["ExecutionStarted"]["causationId"] == by_name["StartExecution"]["id"]
+    assert by_name["ExecutionSucceeded"]["causationId"] == by_name["StartExecution"]["id"]
+    assert by_name["ServiceCallSucceeded"]["causationId"] == by_name["ExecutionSucceeded"]["id"]
+    tables = {entry["kind"] for entry in trace["entries"]} - {"message"}
+    assert {"service_calls", "http_execution_log"} <= tables
+    client.close()
+
+
+@pytest.mark.parametrize("flags", KINDS, indirect=True)
+async def test_what_was_scheduled_survives_an_orderly_restart(server: ServerProcess, receiver: SlowReceiver) -> None:
+    client, tenant = Client(server.address), new_id()
+    due_at = now_us() + 1_500_000
+    kept = await submit(client, tenant, f"{receiver.url}/kept", dueAt=format_instant(due_at))
+    deleted = await submit(client, tenant, f"{receiver.url}/deleted", dueAt=format_instant(due_at + 3_600_000_000))
+    client.close()
+    assert await server.stop() == 0
+    await server.start()
+    client = Client(server.address)
+    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{deleted}") == 204
+    assert (await finished(client, tenant, kept))["status"] == "Succeeded"
+    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{kept}") == 409
+    status, _ = await client.get(f"/api/tenants/{tenant}/service-calls/{deleted}")
+    assert status == 404
+    assert [path for path, _ in receiver.arrivals] == ["/kept"]
+    client.close()

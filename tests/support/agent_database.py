@@ -1,0 +1,167 @@
+"""The agent's database on each kind of server, empty, and records to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+import pytest_asyncio
+from sqlalchemy import Connection
+
+from tests.support.postgresql import PostgresServer
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
+from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.orchestration.ports import Change, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.timer.ports import TimerEntry
+from tocsin.model.envelope import Envelope
+from tocsin.model.uuid7 import uuid7_text
+
+T = TypeVar("T")
+
+NOW = 1_800_000_000_123_456
+_numbers: Iterator[int] = count(1)
+
+KINDS = ("sqlite", "sqlite-memory", "postgresql")
+
+
+@pytest_asyncio.fixture(params=KINDS)
+async def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty database."""
+    if request.param == "postgresql":
+        server: PostgresServer = request.getfixturevalue("shared_postgresql")
+        return await server.create_database()
+    return "sqlite://" if request.param == "sqlite-memory" else f"sqlite:///{tmp_path / 'agent.db'}"
+
+
+@pytest_asyncio.fixture
+async def database(database_url: str) -> AsyncIterator[AgentDatabase]:
+    """Open."""
+    opened = AgentDatabase(database_url)
+    await opened.open()
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def new_id() -> str:
+    """A UUID v7; later ones are greater."""
+    return uuid7_text(NOW // 1_000, next(_numbers))
+
+
+TENANT, OTHER_TENANT = new_id(), new_id()
+
+
+def call(tenant_id: str = TENANT, **fields: Any) -> ServiceCall:
+    """A call that waits."""
+    made = ServiceCall(
+        tenant_id=tenant_id,
+        service_call_id=new_id(),
+        name="ring",
+        status=Status.SCHEDULED,
+        submitted_at=NOW,
+        due_at=NOW + 1_000_000,
+        request_spec=RequestSpec(
+            "POST", "http://example.test/x", {"a": "b"}, msgspec.Raw(b'{"z": 1.0, "a": "\\u0000"}')
+        ),
+        correlation_id=new_id(),
+        fingerprint="f",
+        watch_at=NOW + 2_000_000,
+    )
+    return msgspec.structs.replace(made, **fields)
+
+
+def running(before: ServiceCall, **fields: Any) -> Change:
+    """The change that orders its execution."""
+    changed = {"status": Status.RUNNING, "execution_id": new_id(), "executions": before.executions + 1, **fields}
+    return Change(before, msgspec.structs.replace(before, **changed))
+
+
+def envelope(of: ServiceCall, type: str = "ServiceCallScheduled", **fields: Any) -> Envelope:
+    """A message about it."""
+    made = Envelope(
+        id=new_id(),
+        type=type,
+        tenant_id=of.tenant_id,
+        aggregate_id=of.service_call_id,
+        timestamp_ms=NOW // 1_000,
+        correlation_id=of.correlation_id,
+        causation_id=None,
+        payload=msgspec.Raw(f'{{"serviceCallId": "{of.service_call_id}"}}'.encode()),
+    )
+    return msgspec.structs.replace(made, **fields)
+
+
+def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
+    """Its schedule."""
+    made = TimerEntry(of.tenant_id, of.service_call_id, of.correlation_id, of.due_at, NOW)
+    return made._replace(**fields)
+
+
+def start(of: ServiceCall, execution_id: str | None = None, **fields: Any) -> ExecutionStart:
+    """Its execution as it begins."""
+    made = ExecutionStart(
+        of.tenant_id,
+        of.service_call_id,
+        execution_id or new_id(),
+        of.correlation_id,
+        NOW,
+        "http://example.test/x",
+        "POST",
+        {"a": "b"},
+        "body",
+    )
+    return made._replace(**fields)
+
+
+def end(of: ExecutionStart, **fields: Any) -> ExecutionEnd:
+    """How it ended."""
+    made = ExecutionEnd(
+        of.tenant_id, of.service_call_id, of.execution_id, NOW + 7, 200, {"content-type": "text/plain"}, "fine", None
+    )
+    return made._replace(**fields)
+
+
+async def insert(database: AgentDatabase, *calls: ServiceCall) -> None:
+    """Adds calls that are new."""
+    assert len(await database.calls.transact(lambda t: t.insert(calls))) == len(calls)
+
+
+async def change(database: AgentDatabase, *changes: Change) -> set[Key]:
+    """Which were written."""
+    return await database.calls.transact(lambda t: t.change(changes))
+
+
+async def load(database: AgentDatabase, key: Key) -> ServiceCall | None:
+    """One call."""
+    return (await database.calls.transact(lambda t: t.load([key]))).get(key)
+
+
+async def append(database: AgentDatabase, *envelopes: Envelope) -> list[int]:
+    """The numbers that the messages got."""
+
+    def work(transaction: Transaction) -> None:
+        transaction.append(envelopes)
+
+    await database.calls.transact(work)
+    return [row.number for row in (await database.outbox.unpublished(0, 10_000))[-len(envelopes) :]]
+
+
+async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
+    """Of any query."""
+
+    def work(connection: Connection) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+
+    return await database.backend.read(work)
+
+
+async def write(database: AgentDatabase, work: Callable[[Connection], T]) -> T:
+    """One transaction of one's own."""
+    return await database.backend.write(work)

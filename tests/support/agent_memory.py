@@ -1,0 +1,267 @@
+"""The agent's tables in memory, as its ports describe them, for tests of what stands upon the ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.agent.messages import Key
+from tocsin.agent.orchestration.ports import Change, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.outbox.ports import OutboxRow
+from tocsin.agent.timer.ports import TimerEntry
+from tocsin.model.envelope import Envelope
+
+T = TypeVar("T")
+
+
+@dataclass
+class MemoryTables:
+    """Everything. `fail_next` are raised by the next calls, one each; `told` are the outbox's listeners."""
+
+    calls: dict[Key, ServiceCall] = field(default_factory=dict)
+    tags: dict[Key, set[str]] = field(default_factory=dict)
+    outbox: list[OutboxRow] = field(default_factory=list)
+    published: dict[int, int] = field(default_factory=dict)
+    parked: dict[int, str] = field(default_factory=dict)
+    failures: dict[int, tuple[int, str]] = field(default_factory=dict)
+    fail_next: list[Exception] = field(default_factory=list)
+    told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
+    #: Transactions that ended well.
+    commits: int = 0
+    #: Called between the reading and the writing of a transaction's changes.
+    before_change: Callable[[], None] | None = None
+    tell: bool = True
+
+    def stumble(self) -> None:
+        """Raises what was asked for."""
+        if self.fail_next:
+            raise self.fail_next.pop(0)
+
+    def append(self, envelopes: Sequence[Envelope]) -> list[OutboxRow]:
+        """To the outbox, as a transaction of its own."""
+        first = len(self.outbox) + 1
+        rows = [OutboxRow(first + position, envelope) for position, envelope in enumerate(envelopes)]
+        self.outbox.extend(rows)
+        if self.tell:
+            for told in self.told:
+                told(rows)
+        return rows
+
+    def messages(self, key: Key | None = None) -> list[Envelope]:
+        """What the outbox ever got, of one call or of all."""
+        return [row.envelope for row in self.outbox if key is None or row.envelope.aggregate_id == key.service_call_id]
+
+
+class MemoryServiceCalls:
+    """The port `ServiceCallStore`."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
+        await asyncio.sleep(0)
+        self._tables.stumble()
+        transaction = _MemoryTransaction(self._tables)
+        result = work(transaction)
+        self._tables.calls, self._tables.tags = transaction.calls, transaction.all_tags
+        self._tables.commits += 1
+        if transaction.appended:
+            self._tables.append(transaction.appended)
+        return result
+
+
+class _MemoryTransaction:
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+        self.calls = dict(tables.calls)
+        self.all_tags = {key: set(tags) for key, tags in tables.tags.items()}
+        self.appended: list[Envelope] = []
+
+    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
+        return {key: msgspec.structs.replace(self.calls[key], tags=()) for key in keys if key in self.calls}
+
+    def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
+        return {
+            (call.tenant_id, call.idempotency_key): call
+            for call in self.calls.values()
+            if call.idempotency_key is not None and (call.tenant_id, call.idempotency_key) in keys
+        }
+
+    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+        added = set()
+        for call in calls:
+            held = call.idempotency_key is not None and self.find_by_idempotency_key(
+                [(call.tenant_id, call.idempotency_key)]
+            )
+            if call.key not in self.calls and not held:
+                self.calls[call.key] = call
+                self.all_tags[call.key] = set(call.tags)
+                added.add(call.key)
+        return added
+
+    def change(self, changes: Sequence[Change]) -> set[Key]:
+        if self._tables.before_change is not None:
+            self._tables.before_change()
+            self.calls = dict(self._tables.calls)
+        written = set()
+        for before, after in changes:
+            present = self.calls.get(before.key)
+            if present is not None and (present.status, present.execution_id) == (before.status, before.execution_id):
+                self.calls[before.key] = after
+                written.add(before.key)
+        return written
+
+    def delete_scheduled(self, keys: Collection[Key]) -> set[Key]:
+        gone = {key for key in keys if key in self.calls and self.calls[key].status is Status.SCHEDULED}
+        for key in gone:
+            del self.calls[key]
+            self.all_tags.pop(key, None)
+        return gone
+
+    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
+        return {key: tuple(sorted(self.all_tags[key])) for key in keys if self.all_tags.get(key)}
+
+    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+        for key, tag in tags:
+            if key in self.calls:
+                self.all_tags.setdefault(key, set()).add(tag)
+
+    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+        for key, tag in tags:
+            self.all_tags.get(key, set()).discard(tag)
+
+    def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
+        overdue = [call for call in self.calls.values() if call.watch_at is not None and call.watch_at <= now_us]
+        return sorted(overdue, key=lambda call: call.watch_at or 0)[:limit]
+
+    def purge(self, finished_before_us: int, limit: int) -> int:
+        old = [
+            key
+            for key, call in self.calls.items()
+            if call.finished_at is not None and call.finished_at < finished_before_us
+        ][:limit]
+        for key in old:
+            del self.calls[key]
+        return len(old)
+
+    def append(self, envelopes: Sequence[Envelope]) -> None:
+        self.appended.extend(envelopes)
+
+
+class MemoryOutbox:
+    """The port `OutboxStore`. `marked` is set whenever something was marked."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+        self.marked = asyncio.Condition()
+        self.pages = 0
+
+    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._tables.told.append(told)
+
+    async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
+        self.pages += 1
+        tables = self._tables
+        found = [
+            row
+            for row in tables.outbox
+            if row.number > after and row.number not in tables.published and row.number not in tables.parked
+        ][:limit]
+        await asyncio.sleep(0)
+        tables.stumble()
+        return found
+
+    async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
+        await asyncio.sleep(0)
+        self._tables.stumble()
+        self._tables.published.update(dict.fromkeys(numbers, at_us))
+        await self._notify()
+
+    async def note_failure(self, number: int, attempts: int, error: str) -> None:
+        await asyncio.sleep(0)
+        self._tables.failures[number] = (attempts, error)
+
+    async def park(self, number: int, error: str, at_us: int) -> None:
+        await asyncio.sleep(0)
+        self._tables.stumble()
+        self._tables.parked[number] = error
+        await self._notify()
+
+    async def purge(self, published_before_us: int, limit: int) -> int:
+        published = self._tables.published
+        old = [number for number, at_us in published.items() if at_us < published_before_us][:limit]
+        self._tables.outbox = [row for row in self._tables.outbox if row.number not in old]
+        for number in old:
+            del published[number]
+        return len(old)
+
+    async def all_settled(self, timeout_s: float = 20.0) -> None:
+        """Returns when every row is published or parked."""
+        async with asyncio.timeout(timeout_s), self.marked:
+            await self.marked.wait_for(
+                lambda: len(self._tables.published) + len(self._tables.parked) >= len(self._tables.outbox)
+            )
+
+    async def _notify(self) -> None:
+        async with self.marked:
+            self.marked.notify_all()
+
+
+class MemoryTimerStore:
+    """The port `TimerStore`. `fail_next` are raised by the next calls, one each."""
+
+    def __init__(self) -> None:
+        self.entries: dict[Key, TimerEntry] = {}
+        self.fail_next: list[Exception] = []
+        self.queries = 0
+
+    async def _enter(self) -> None:
+        self.queries += 1
+        await asyncio.sleep(0)
+        if self.fail_next:
+            raise self.fail_next.pop(0)
+
+    async def schedule_timers(self, entries: Sequence[TimerEntry]) -> None:
+        await self._enter()
+        for entry in entries:
+            present = self.entries.get(entry.key)
+            if present is None:
+                self.entries[entry.key] = entry
+            elif present.reached_at is None:
+                self.entries[entry.key] = entry._replace(registered_at=present.registered_at)
+
+    async def delete_timers(self, keys: Collection[Key]) -> None:
+        await self._enter()
+        for key in keys:
+            self.entries.pop(key, None)
+
+    def _waiting(self) -> list[TimerEntry]:
+        return sorted((e for e in self.entries.values() if e.reached_at is None), key=lambda entry: entry.due_at)
+
+    async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
+        await self._enter()
+        return list(dict.fromkeys(e.tenant_id for e in self._waiting() if from_us <= e.due_at <= now_us))[:limit]
+
+    async def find_due(self, tenant_ids: Collection[str], from_us: int, now_us: int, limit: int) -> list[TimerEntry]:
+        await self._enter()
+        return [e for e in self._waiting() if e.tenant_id in tenant_ids and from_us <= e.due_at <= now_us][:limit]
+
+    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
+        await self._enter()
+        waiting = [key for key in keys if key in self.entries and self.entries[key].reached_at is None]
+        for key in waiting:
+            self.entries[key] = self.entries[key]._replace(reached_at=reached_at_us)
+        return len(waiting)
+
+    async def next_due_at(self, after_us: int) -> int | None:
+        await self._enter()
+        return min((entry.due_at for entry in self._waiting() if entry.due_at > after_us), default=None)
+
+    async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
+        await self._enter()
+        return [entry for entry in self.entries.values() if entry.correlation_id == correlation_id]

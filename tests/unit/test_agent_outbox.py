@@ -1,0 +1,328 @@
+"""The outbox dispatcher over a table in memory and a bus that the test answers for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+from tests.support.agent_memory import MemoryOutbox, MemoryTables
+
+from tocsin.agent.alarm import Alarm
+from tocsin.agent.events import (
+    AgentEvent,
+    AgentPurged,
+    AgentStepFailed,
+    MessageParked,
+    MessagesPublished,
+    PublishFailed,
+)
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import DueTimeReached, Registry
+from tocsin.agent.outbox.dispatcher import OutboxDispatcher
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
+from tocsin.testing.clock import EPOCH_US, FakeClock
+
+LIMITS = AgentLimits(
+    outbox_mark_interval_us=0, outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000, outbox_batch_max=10
+)
+TIMEOUT_US = 20_000_000
+
+Answer = Callable[[Envelope], Exception | None]
+
+
+class ScriptedBus:
+    """Takes what `answer` says, at once or, while `held` is set, when the test settles it."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = lambda envelope: None
+        self.held = False
+        self.posts: list[Envelope] = []
+        self.under_way: dict[str, Callable[[Exception | None], None]] = {}
+        self.most_under_way = 0
+        self.per_aggregate: dict[str, int] = defaultdict(int)
+        self.posted = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
+        self.posts.append(envelope)
+        self.per_aggregate[envelope.aggregate_id] += 1
+        assert self.per_aggregate[envelope.aggregate_id] == 1, "two messages of one aggregate are under way"
+        self.under_way[envelope.id] = done
+        self.most_under_way = max(self.most_under_way, len(self.under_way))
+        if not self.held:
+            asyncio.get_running_loop().call_soon(self.settle, envelope)
+        task = asyncio.create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def settle(self, envelope: Envelope) -> None:
+        self.per_aggregate[envelope.aggregate_id] -= 1
+        self.under_way.pop(envelope.id)(self.answer(envelope))
+
+    async def count(self, number: int) -> None:
+        async with asyncio.timeout(TIMEOUT_US / 1e6), self.posted:
+            await self.posted.wait_for(lambda: len(self.posts) >= number)
+
+    async def _tell(self) -> None:
+        async with self.posted:
+            self.posted.notify_all()
+
+
+class World:
+    """A dispatcher between its table and the bus."""
+
+    def __init__(self, limits: AgentLimits = LIMITS) -> None:
+        self.clock = FakeClock()
+        self.new_id = Uuid7Source(self.clock.now_us)
+        self.registry = Registry(self.new_id, self.clock.now_us)
+        self.tables = MemoryTables()
+        self.outbox = MemoryOutbox(self.tables)
+        self.bus = ScriptedBus()
+        self.events: list[AgentEvent] = []
+        self.happened = Alarm()
+        self.tenant = self.new_id()
+        self.dispatcher = OutboxDispatcher(
+            self.outbox,
+            self.bus,  # type: ignore[arg-type]
+            self.clock,
+            limits,
+            self._observe,
+            random.Random(1),
+        )
+
+    def _observe(self, event: AgentEvent) -> None:
+        self.events.append(event)
+        self.happened.ring()
+
+    def envelopes(self, count: int, aggregate_id: str | None = None) -> list[Envelope]:
+        return [
+            self.registry.seal(
+                DueTimeReached(aggregate_id or self.new_id(), EPOCH_US, EPOCH_US),
+                tenant_id=self.tenant,
+                correlation_id="corr",
+                causation_id=None,
+            )
+            for _ in range(count)
+        ]
+
+    def append(self, count: int, aggregate_id: str | None = None) -> list[Envelope]:
+        envelopes = self.envelopes(count, aggregate_id)
+        self.tables.append(envelopes)
+        return envelopes
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT_US / 1e6):
+            while not condition():
+                await self.happened.wait()
+
+    def told(self, kind: type) -> list[AgentEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    yield world
+    world.bus.held = False
+    await world.dispatcher.close()
+
+
+async def test_what_was_left_is_sent_at_the_start_page_by_page(world: World):
+    sent = world.append(35)
+    world.dispatcher.start()
+    await world.outbox.all_settled()
+    assert world.bus.posts == sent
+    assert len(world.tables.published) == 35
+    assert world.outbox.pages == 4
+
+
+async def test_what_is_appended_goes_without_reading_the_table(world: World):
+    world.dispatcher.start()
+    await world.bus.count(0)
+    world.append(1)
+    await world.outbox.all_settled()
+    pages = world.outbox.pages
+    sent = world.append(3)
+    await world.outbox.all_settled()
+    assert world.bus.posts[-3:] == sent
+    assert world.outbox.pages == pages
+    assert world.dispatcher.waiting == 0
+    assert sum(e.messages for e in world.events if isinstance(e, MessagesPublished)) == 4
+
+
+async def test_one_aggregate_goes_one_by_one_others_beside_it(world: World):
+    world.dispatcher.start()
+    world.bus.held = True
+    world.append(1)
+    await world.bus.count(1)
+    mine = world.append(4, aggregate_id=world.new_id())
+    others = world.append(3)
+    await world.bus.count(5)
+    assert world.bus.posts[1:] == [mine[0], *others]
+    world.bus.held = False
+    for envelope in list(world.bus.posts):
+        world.bus.settle(envelope)
+    await world.outbox.all_settled()
+    assert [envelope for envelope in world.bus.posts if envelope in mine] == mine
+
+
+@pytest.mark.parametrize("error", [BusUnavailable("gone"), BusOverloaded("full"), RuntimeError("a fault")])
+async def test_what_is_not_taken_is_sent_again(world: World, error: Exception):
+    left = [error] * 3
+    world.bus.answer = lambda envelope: left.pop() if left else None
+    world.dispatcher.start()
+    mine = world.append(2, aggregate_id=world.new_id())
+    await world.outbox.all_settled()
+    assert world.bus.posts == [mine[0]] * 4 + [mine[1]]
+    failures = world.told(PublishFailed)
+    assert [failure.attempts for failure in failures] == [1, 2, 3]
+    assert world.tables.failures[1][0] in (1, 2, 3)
+    assert type(error).__name__ in world.tables.failures[1][1]
+
+
+async def test_what_can_never_be_sent_is_parked_and_its_aggregate_goes_on(world: World):
+    mine = world.envelopes(3, aggregate_id=world.new_id())
+    world.bus.answer = lambda envelope: InvalidMessage("no such type") if envelope is mine[1] else None
+    world.dispatcher.start()
+    world.tables.append(mine)
+    await world.outbox.all_settled()
+    assert world.tables.parked == {2: "no such type"}
+    assert sorted(world.tables.published) == [1, 3]
+    assert world.bus.posts == mine
+    assert len(world.told(MessageParked)) == 1
+
+
+async def test_marking_is_tried_until_it_is_done(world: World):
+    world.dispatcher.start()
+    world.append(1)
+    await world.outbox.all_settled()
+    world.tables.fail_next += [StoreUnavailable("disk full")] * 2
+    sent = world.append(3)
+    await world.outbox.all_settled()
+    assert world.bus.posts[1:] == sent
+    assert {event.step for event in world.told(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
+        "outbox mark"
+    }
+
+
+async def test_reading_is_tried_until_it_is_done(world: World):
+    world.append(3)
+    world.tables.fail_next += [StoreUnavailable("disk full")] * 2
+    world.dispatcher.start()
+    await world.outbox.all_settled()
+    assert len(world.told(AgentStepFailed)) == 2
+
+
+async def test_no_more_is_held_than_the_limit_and_nothing_is_lost_or_out_of_order():
+    limits = replace(LIMITS, outbox_in_flight_max=20)
+    world = World(limits)
+    aggregates = [world.new_id() for _ in range(30)]
+    world.dispatcher.start()
+    sent: dict[str, list[Envelope]] = defaultdict(list)
+    chooser = random.Random(2)
+    for _ in range(60):
+        batch = [
+            envelope for aggregate_id in chooser.sample(aggregates, 8) for envelope in world.envelopes(1, aggregate_id)
+        ]
+        for envelope in batch:
+            sent[envelope.aggregate_id].append(envelope)
+        world.tables.append(batch)
+        assert world.dispatcher.waiting <= 20
+        await asyncio.sleep(0)
+    await world.outbox.all_settled()
+    assert world.bus.most_under_way <= 20
+    for aggregate_id, envelopes in sent.items():
+        assert [e for e in world.bus.posts if e.aggregate_id == aggregate_id] == envelopes
+    await world.until(lambda: not world.dispatcher.behind)
+    assert not world.told(AgentStepFailed)
+    last = world.append(1)
+    await world.outbox.all_settled()
+    assert world.bus.posts[-1:] == last
+    await world.dispatcher.close()
+
+
+async def test_rows_of_which_nobody_told_are_found():
+    world = World(replace(LIMITS, outbox_sweep_interval_us=1_000))
+    world.dispatcher.start()
+    world.append(1)
+    await world.outbox.all_settled()
+    world.tables.tell = False
+    unheard = world.append(2)
+    await world.outbox.all_settled()
+    assert world.bus.posts[1:] == unheard
+    await world.dispatcher.close()
+
+
+async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: World):
+    world.bus.held = True
+    world.dispatcher.start()
+    mine = world.append(2, aggregate_id=world.new_id())
+    await world.bus.count(1)
+    closing = asyncio.create_task(world.dispatcher.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    world.bus.settle(mine[0])
+    await closing
+    assert list(world.tables.published) == [1]
+    world.append(1)
+    assert world.bus.posts == [mine[0]]
+
+
+async def test_close_does_not_wait_for_ever():
+    world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
+    world.bus.held = True
+    world.dispatcher.start()
+    world.append(1)
+    await world.bus.count(1)
+    await world.dispatcher.close()
+    assert not world.tables.published
+    assert world.told(AgentStepFailed)
+
+
+async def test_sent_but_not_marked_is_sent_again_after_a_crash():
+    world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
+    world.dispatcher.start()
+    world.append(1)
+    await world.outbox.all_settled()
+    sent = world.append(2)
+    world.tables.fail_next += [StoreUnavailable("gone")] * 1_000
+    await world.bus.count(3)
+    await world.dispatcher.close()
+    after = World()
+    after.tables = world.tables
+    after.tables.fail_next.clear()
+    after.tables.told.clear()
+    after.outbox = MemoryOutbox(after.tables)
+    after.dispatcher = OutboxDispatcher(
+        after.outbox,
+        after.bus,  # type: ignore[arg-type]
+        after.clock,
+        LIMITS,
+        after.events.append,
+        random.Random(1),
+    )
+    after.dispatcher.start()
+    await after.outbox.all_settled()
+    assert after.bus.posts == sent
+    await after.dispatcher.close()
+
+
+async def test_old_published_rows_are_purged():
+    limits = replace(LIMITS, purge_batch_max=4)
+    world = World(limits)
+    world.dispatcher.start()
+    world.append(10)
+    await world.outbox.all_settled()
+    assert await world.dispatcher.purge() == 0
+    world.clock.advance(limits.outbox_retention_us + 1)
+    assert await world.dispatcher.purge() == 10
+    assert world.tables.outbox == []
+    assert world.events[-1] == AgentPurged("messages", 10)
+    await world.dispatcher.close()

@@ -1,0 +1,321 @@
+"""The timer module's handlers, and what of the polling worker only its table and its clock can show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+
+import msgspec
+import pytest
+from tests.support.agent_memory import MemoryTimerStore
+
+from tocsin.agent.alarm import Alarm
+from tocsin.agent.events import AgentEvent, AgentStepFailed, DuePolled, DuePollFailed, DueTimesReached, TimersScheduled
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import DueTimeReached, Key, Message, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.timer.handlers import TimerModule, envelope_id
+from tocsin.agent.timer.polling import PollingTimers
+from tocsin.agent.timer.ports import OnDue, TimerEntry
+from tocsin.model.envelope import Envelope
+from tocsin.model.errors import StoreUnavailable
+from tocsin.model.uuid7 import Uuid7Source, is_uuid7
+from tocsin.ports.bus import BusUnavailable, InvalidMessage
+from tocsin.telemetry.clock import SystemClock
+from tocsin.testing.clock import EPOCH_US, FakeClock
+
+SECOND = 1_000_000
+TIMEOUT_US = 20 * SECOND
+new_id = Uuid7Source(SystemClock().now_us)
+
+
+def entry(due_at: int, key: Key | None = None) -> TimerEntry:
+    key = key or Key(new_id(), new_id())
+    return TimerEntry(*key, "corr", due_at, EPOCH_US)
+
+
+class NotedTimers:
+    """Notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[object]]] = []
+        self.on_due: OnDue | None = None
+        self.fail: Exception | None = None
+
+    async def start(self, on_due: OnDue) -> None:
+        self.on_due = on_due
+
+    async def schedule(self, entries: Sequence[TimerEntry]) -> None:
+        if self.fail is not None:
+            raise self.fail
+        self.asked.append(("schedule", list(entries)))
+
+    async def cancel(self, keys: Collection[Key]) -> None:
+        self.asked.append(("cancel", list(keys)))
+
+    async def close(self) -> None:
+        self.asked.append(("close", []))
+
+
+class NotedBus:
+    """Notes what is published, and refuses it while `fail` is set."""
+
+    def __init__(self) -> None:
+        self.published: list[Envelope] = []
+        self.subscribed: list[tuple[str, list[str]]] = []
+        self.fail: Exception | None = None
+
+    def subscribe(self, subscriber: str, types: Collection[str], handler: object, *, batch_max: int = 256) -> None:
+        self.subscribed.append((subscriber, sorted(types)))
+
+    async def publish(self, envelopes: Sequence[Envelope]) -> None:
+        if self.fail is not None:
+            raise self.fail
+        self.published.extend(envelopes)
+
+
+class OneDelivery:
+    """A delivery that remembers its failure."""
+
+    def __init__(self, envelope: Envelope) -> None:
+        self.envelope = envelope
+        self.failed: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        self.failed = error
+
+
+class TestModule:
+    def setup_method(self) -> None:
+        self.clock = FakeClock()
+        self.timers, self.bus = NotedTimers(), NotedBus()
+        self.events: list[AgentEvent] = []
+        self.registry = Registry(new_id, self.clock.now_us)
+        self.module = TimerModule(
+            self.timers,
+            self.bus,  # type: ignore[arg-type]
+            self.registry,
+            self.clock,
+            self.events.append,
+        )
+
+    async def tell(self, *messages: tuple[Key, Message] | Envelope) -> list[OneDelivery]:
+        deliveries = [
+            OneDelivery(
+                message
+                if isinstance(message, Envelope)
+                else self.registry.seal(
+                    message[1], tenant_id=message[0].tenant_id, correlation_id="corr", causation_id=None
+                )
+            )
+            for message in messages
+        ]
+        await self.module.handle(deliveries)  # type: ignore[arg-type]
+        return deliveries
+
+    def test_it_listens_for_schedules_and_their_ends(self):
+        self.module.attach()
+        assert self.bus.subscribed == [("timer", ["ScheduleTimer", "ServiceCallDeleted"])]
+
+    async def test_a_batch_is_scheduled_at_once(self):
+        keys = [Key(new_id(), new_id()) for _ in range(3)]
+        await self.tell(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
+        assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
+        assert self.events == [TimersScheduled(3)]
+
+    async def test_the_last_word_about_a_call_counts(self):
+        gone, back = Key(new_id(), new_id()), Key(new_id(), new_id())
+        await self.tell(
+            (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
+            (back, ServiceCallDeleted(back.service_call_id)),
+            (gone, ServiceCallDeleted(gone.service_call_id)),
+            (back, ScheduleTimer(back.service_call_id, EPOCH_US)),
+        )
+        assert self.timers.asked == [("schedule", [entry(EPOCH_US, back)]), ("cancel", [gone])]
+
+    async def test_a_malformed_message_fails_alone(self):
+        key = Key(new_id(), new_id())
+        good = self.registry.seal(
+            ScheduleTimer(key.service_call_id, 1), tenant_id=key.tenant_id, correlation_id="corr", causation_id=None
+        )
+        bad, fine = await self.tell(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
+        assert isinstance(bad.failed, InvalidMessage)
+        assert fine.failed is None
+        assert len(self.timers.asked) == 1
+
+    async def test_what_the_timers_raise_fails_the_batch(self):
+        self.timers.fail = StoreUnavailable("disk full")
+        key = Key(new_id(), new_id())
+        with pytest.raises(StoreUnavailable):
+            await self.tell((key, ScheduleTimer(key.service_call_id, 1)))
+        assert not self.events
+
+    async def test_due_times_are_published_without_a_cause_under_an_id_of_their_own(self):
+        await self.module.start()
+        assert self.timers.on_due is not None
+        wanted = [entry(EPOCH_US - 300), entry(EPOCH_US)]
+        await self.timers.on_due(wanted)
+        self.clock.advance(SECOND)
+        await self.timers.on_due(wanted)
+        first = self.bus.published[:2]
+        assert [envelope.id for envelope in first] == [envelope.id for envelope in self.bus.published[2:]]
+        assert len({envelope.id for envelope in first}) == 2
+        assert [self.registry.open(envelope) for envelope in first] == [
+            DueTimeReached(one.service_call_id, one.due_at, EPOCH_US) for one in wanted
+        ]
+        assert [(e.causation_id, e.correlation_id) for e in first] == [(None, "corr")] * 2
+        assert self.events[0] == DueTimesReached(2, 300)
+
+    async def test_what_the_bus_refuses_is_raised(self):
+        self.bus.fail = BusUnavailable("gone")
+        with pytest.raises(BusUnavailable):
+            await self.module.tell([entry(EPOCH_US)])
+        assert not self.events
+
+    async def test_a_schedule_that_makes_no_message_stops_no_other(self):
+        fine = entry(EPOCH_US)
+        await self.module.tell([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
+        assert [envelope.aggregate_id for envelope in self.bus.published] == [fine.service_call_id]
+        assert isinstance(self.events[0], AgentStepFailed)
+
+    def test_ids_tell_tenants_calls_and_due_times_apart(self):
+        one = entry(EPOCH_US)
+        others = [one._replace(tenant_id=new_id()), one._replace(service_call_id=new_id()), one._replace(due_at=1)]
+        ids = {envelope_id(each) for each in [one, one._replace(registered_at=7), *others]}
+        assert len(ids) == 4
+        assert all(is_uuid7(id) for id in ids)
+
+
+class Worker:
+    """A polling worker with its table; waits by its events."""
+
+    def __init__(self, clock: FakeClock | SystemClock, limits: AgentLimits) -> None:
+        self.clock = clock
+        self.store = MemoryTimerStore()
+        self.events: list[AgentEvent] = []
+        self.told: list[list[TimerEntry]] = []
+        self.happened = Alarm()
+        self.timers = PollingTimers(self.store, clock, limits, self._observe)
+
+    def _observe(self, event: AgentEvent) -> None:
+        self.events.append(event)
+        self.happened.ring()
+
+    async def on_due(self, entries: Sequence[TimerEntry]) -> None:
+        self.told.append(list(entries))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(TIMEOUT_US / 1e6):
+            while not condition():
+                await self.happened.wait()
+
+    @property
+    def polls(self) -> int:
+        return sum(isinstance(event, DuePolled) for event in self.events)
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[Worker]:
+    """A worker whose clock stands still."""
+    worker = Worker(FakeClock(), AgentLimits(polling_batch_max=3))
+    yield worker
+    await worker.timers.close()
+
+
+class TestPolling:
+    async def test_the_table_is_left_alone_while_nothing_is_due(self, fake: Worker):
+        await fake.timers.start(fake.on_due)
+        await fake.until(lambda: fake.polls == 1)
+        queries = fake.store.queries
+        await fake.timers.schedule([entry(EPOCH_US + 3_600 * SECOND)])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert fake.store.queries == queries + 1
+        assert fake.polls == 1
+
+    async def test_full_batches_follow_one_another_without_a_pause(self, fake: Worker):
+        await fake.timers.schedule([entry(EPOCH_US - i) for i in range(8)])
+        await fake.timers.start(fake.on_due)
+        await fake.until(lambda: fake.polls == 3)
+        assert [len(batch) for batch in fake.told] == [3, 3, 2]
+        assert [event.found for event in fake.events if isinstance(event, DuePolled)] == [3, 3, 2]
+
+    async def test_more_tenants_than_fit_are_all_served(self, fake: Worker):
+        wanted = [entry(EPOCH_US - i) for i in range(7)]
+        await fake.timers.schedule(wanted)
+        await fake.timers.start(fake.on_due)
+        await fake.until(lambda: sum(map(len, fake.told)) == 7 and fake.polls >= 3)
+        assert [one for batch in fake.told for one in batch] == sorted(wanted, key=lambda one: one.due_at)
+
+    async def test_a_clock_that_jumps_ahead_is_noticed_within_a_second(self, fake: Worker):
+        await fake.timers.start(fake.on_due)
+        await fake.timers.schedule([entry(EPOCH_US + 3_600 * SECOND)])
+        await fake.until(lambda: fake.polls == 1)
+        assert isinstance(fake.clock, FakeClock)
+        fake.clock.jump(3_601 * SECOND)
+        await fake.until(lambda: len(fake.told) == 1)
+
+    async def test_a_schedule_made_while_the_table_answers_is_not_overlooked(self, fake: Worker):
+        await fake.timers.start(fake.on_due)
+        await fake.until(lambda: fake.polls == 1)
+        ask = fake.store.next_due_at
+
+        async def meanwhile(after_us: int) -> int | None:
+            found = await ask(after_us)
+            await fake.timers.schedule([entry(EPOCH_US - 1)])
+            fake.store.next_due_at = ask  # type: ignore[method-assign]
+            return found
+
+        fake.store.next_due_at = meanwhile  # type: ignore[method-assign]
+        await fake.timers.schedule([entry(EPOCH_US - 2)])
+        assert isinstance(fake.clock, FakeClock)
+        fake.clock.advance(SECOND)
+        await fake.until(lambda: len(fake.told) >= 1)
+        fake.clock.advance(SECOND)
+        await fake.until(lambda: len(fake.told) == 2)
+
+    async def test_what_falls_due_close_together_is_told_together(self):
+        clock = SystemClock()
+        worker = Worker(clock, AgentLimits(polling_gather_us=200_000))
+        await worker.timers.start(worker.on_due)
+        await worker.until(lambda: worker.polls == 1)
+        base = clock.now_us() + 20_000
+        await worker.timers.schedule([entry(base + i * 1_000) for i in range(50)])
+        await worker.until(lambda: sum(map(len, worker.told)) == 50)
+        await worker.timers.close()
+        assert len(worker.told) == 1
+
+    async def test_it_looks_at_least_once_an_interval(self):
+        worker = Worker(SystemClock(), AgentLimits(polling_interval_us=5_000))
+        await worker.timers.start(worker.on_due)
+        await worker.until(lambda: worker.polls == 1)
+        unheard = entry(0)
+        worker.store.entries[unheard.key] = unheard
+        await worker.until(lambda: len(worker.told) == 1)
+        await worker.timers.close()
+
+    @pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("a fault")])
+    async def test_no_failure_ends_it(self, error: Exception):
+        worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
+        await worker.timers.schedule([entry(0)])
+        worker.store.fail_next += [error] * 3
+        await worker.timers.start(worker.on_due)
+        await worker.until(lambda: len(worker.told) == 1)
+        await worker.timers.close()
+        failures = [event for event in worker.events if isinstance(event, DuePollFailed)]
+        assert len(failures) == 3
+        assert type(error).__name__ in failures[0].error
+
+    async def test_what_can_not_be_told_comes_again(self):
+        worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
+        left = [BusUnavailable("gone")] * 2
+
+        async def on_due(entries: Sequence[TimerEntry]) -> None:
+            if left:
+                raise left.pop()
+            await worker.on_due(entries)
+
+        await worker.timers.schedule([entry(0)])
+        await worker.timers.start(on_due)
+        await worker.until(lambda: len(worker.told) == 1)
+        await worker.timers.close()
+        assert all(one.reached_at is not None for one in worker.store.entries.values())

@@ -1,0 +1,174 @@
+"""What the agent's API makes of a submission: the fingerprint, the cursor, the statuses."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from tocsin.agent.api.ports import Place
+from tocsin.agent.api.validation import (
+    CallRules,
+    CallStatus,
+    Checks,
+    Submission,
+    decode_cursor,
+    encode_cursor,
+    fingerprint,
+)
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import RequestSpec
+from tocsin.agent.orchestration.service_call import Status
+from tocsin.model.errors import InvalidInput, PayloadTooLarge
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
+from tocsin.model.uuid7 import uuid7_text
+
+ID = "01890a5d-ac96-774b-bcce-b302099a8058"
+
+
+def print_of(body: bytes | None = None, **fields: object) -> str:
+    spec = {"method": "POST", "url": "https://a/", "headers": {}, "name": "n", "due": None, "tags": (), **fields}
+    return fingerprint(
+        spec["name"],  # type: ignore[arg-type]
+        RequestSpec(spec["method"], spec["url"], spec["headers"], UNSET if body is None else msgspec.Raw(body)),  # type: ignore[arg-type]
+        spec["due"],  # type: ignore[arg-type]
+        spec["tags"],  # type: ignore[arg-type]
+    )
+
+
+def test_statuses_are_those_of_orchestration() -> None:
+    assert [status.value for status in CallStatus] == [status.value for status in Status]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"body": b'{"a":1,"b":[1,2]}'}, {"body": b'{ "b" : [1, 2],\n"a": 1}'}),
+        ({"body": '"ü"'.encode()}, {"body": b'"\\u00fc"'}),
+        ({"headers": {"A": "1", "b": "2"}}, {"headers": {"B": "2", "a": "1"}}),
+        ({"tags": ("a", "b")}, {"tags": ("b", "a")}),
+    ],
+)
+def test_the_same_wish_has_the_same_fingerprint(one: dict[str, object], other: dict[str, object]) -> None:
+    assert print_of(**one) == print_of(**other)  # type: ignore[arg-type]
+
+
+def test_different_wishes_have_different_fingerprints() -> None:
+    huge = b"1" * 5_000
+    prints = [
+        print_of(),
+        print_of(name="m"),
+        print_of(method="PUT"),
+        print_of(url="https://b/"),
+        print_of(headers={"a": "1"}),
+        print_of(headers={"a": "2"}),
+        print_of(due=0),
+        print_of(due=1),
+        print_of(tags=("a",)),
+        print_of(tags=("a", "b")),
+        print_of(b"null"),
+        print_of(b'"null"'),
+        print_of(b"1"),
+        print_of(b'"1"'),
+        print_of(b"[1,2]"),
+        print_of(b"[2,1]"),
+        print_of(huge),
+        print_of(huge + b"1"),
+    ]
+    assert len(set(prints)) == len(prints)
+    assert all(len(text) == 64 for text in prints)
+
+
+@given(st.integers(INSTANT_MIN, INSTANT_MAX), st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
+def test_a_cursor_says_where_a_page_ended(submitted_at: int, ms: int, tail: int) -> None:
+    place = Place(submitted_at, uuid7_text(ms, tail))
+    assert decode_cursor(encode_cursor(place)) == place
+
+
+@given(st.binary(min_size=25, max_size=25))
+def test_no_other_text_is_a_cursor(packed: bytes) -> None:
+    text = base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+    try:
+        place = decode_cursor(text)
+    except ValueError:
+        return
+    assert encode_cursor(place) == text
+    assert INSTANT_MIN <= place.submitted_at <= INSTANT_MAX
+
+
+@pytest.mark.parametrize("change", [lambda text: text + "=", lambda text: text[:-1], lambda text: text + "\n"])
+def test_a_cursor_is_taken_only_as_it_was(change: object) -> None:
+    text = encode_cursor(Place(0, ID))
+    with pytest.raises(ValueError, match="cursor"):
+        decode_cursor(change(text))  # type: ignore[operator]
+
+
+def rules(**limits: int) -> CallRules:
+    checks = Checks(
+        request=lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
+        url=lambda url: None,
+        due=lambda due_us, now_us: "is past" if due_us < now_us else None,
+    )
+    return CallRules(AgentLimits(**limits), checks)
+
+
+def sent(**fields: object) -> Submission:
+    plain = Submission("n", "POST", "https://a/", {}, None, None, (), None, None)
+    return plain._replace(**fields)  # type: ignore[arg-type]
+
+
+def test_an_id_is_made_only_where_none_was_sent() -> None:
+    def new_id() -> str:
+        raise AssertionError("an id was made")
+
+    _, command = rules().submission(ID, sent(service_call_id=ID.upper()), 0, new_id)
+    assert command.service_call_id == ID
+    _, command = rules().submission(ID, sent(idempotency_key="k"), 0, lambda: ID)
+    assert (command.service_call_id, command.idempotency_key) == (ID, "k")
+
+
+def test_the_fingerprint_knows_nothing_of_ids() -> None:
+    prints = {
+        rules().submission(tenant, sent(service_call_id=call_id, idempotency_key=key), 0, lambda: ID)[1].fingerprint
+        for tenant, call_id, key in ((ID, None, None), (ID, None, "k"), (uuid7_text(1, 2), uuid7_text(2, 3), None))
+    }
+    assert len(prints) == 1
+
+
+def test_a_due_time_is_judged_as_of_now() -> None:
+    _, command = rules().submission(ID, sent(due_at="1970-01-01T00:00:01.5Z"), 1_000_000, lambda: ID)
+    assert command.due_at_us == 1_500_000
+    with pytest.raises(InvalidInput, match="dueAt: is past"):
+        rules().submission(ID, sent(due_at="1970-01-01T00:00:01Z"), 1_000_001, lambda: ID)
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        (b'"12345"', True),
+        (b'"123456"', False),
+        (b' "12345" ', True),
+        ('"ää"'.encode(), True),
+        ('"äää"'.encode(), False),
+        (b'"\\u0061bcde"', True),
+        (b"12345", True),
+        (b"[1,2]", True),
+        (b"[1, 2]", False),
+    ],
+)
+def test_a_body_is_measured_as_it_goes_out(body: bytes, fits: bool) -> None:
+    limited = rules(request_body_bytes_max=5)
+    if fits:
+        _, command = limited.submission(ID, sent(body=body), 0, lambda: ID)
+        assert bytes(command.request_spec.body) == body  # type: ignore[arg-type]
+        return
+    with pytest.raises(PayloadTooLarge):
+        limited.submission(ID, sent(body=body), 0, lambda: ID)
+    with pytest.raises(InvalidInput) as caught:
+        limited.submission(ID, sent(body=body, headers={"x": ""}), 0, lambda: ID)
+    assert not isinstance(caught.value, PayloadTooLarge)
+    assert [error.path for error in caught.value.errors] == ["requestSpec.body", "requestSpec.headers"]

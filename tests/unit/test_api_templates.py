@@ -1,0 +1,75 @@
+"""Paths with parameters, and queries."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.api.operation import Operation, Parameter
+from tocsin.api.templates import Templates, read_query
+from tocsin.model.errors import InvalidInput
+
+
+@pytest.fixture
+def templates() -> Templates[str]:
+    made: Templates[str] = Templates()
+    made.add("GET", "/a/{x}", "one")
+    made.add("PUT", "/a/{x}", "put one")
+    made.add("GET", "/a/{x}/b/{y}", "two")
+    made.add("GET", "/a/all", "all")
+    return made
+
+
+def test_parameters_are_the_parts_that_stand_for_them(templates: Templates[str]) -> None:
+    found = templates.find(b"/a/1/b/2%2F%C3%BC")
+    assert found is not None
+    assert (found.by_method, found.parameters) == ({"GET": "two"}, {"x": "1", "y": "2/ü"})
+    found = templates.find(b"/a/1")
+    assert found is not None
+    assert (found.by_method, found.allowed) == ({"GET": "one", "PUT": "put one"}, "GET, PUT")
+
+
+def test_a_literal_goes_before_a_parameter(templates: Templates[str]) -> None:
+    for path in (b"/a/all", b"/%61/all"):
+        found = templates.find(path)
+        assert found is not None
+        assert (found.by_method, found.parameters) == ({"GET": "all"}, {})
+
+
+@pytest.mark.parametrize(
+    "path", [b"", b"/", b"/a", b"/a/", b"/a//b/2", b"/a/1/b", b"/a/1/b/", b"/b/1", b"a/1", b"/a/1/"]
+)
+def test_everything_else_leads_nowhere(templates: Templates[str], path: bytes) -> None:
+    assert templates.find(path) is None
+
+
+def test_a_parameter_that_is_not_utf8_is_named(templates: Templates[str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        templates.find(b"/a/1/b/%ff")
+    assert [error.path for error in caught.value.errors] == ["y"]
+
+
+OPERATION = Operation(
+    "list",
+    "GET",
+    ("/a/{x}",),
+    "",
+    "",
+    "",
+    parameters=(
+        Parameter("x", "path", ""),
+        Parameter("many", "query", "", repeated=True),
+        Parameter("one", "query", ""),
+    ),
+)
+
+
+def test_query_by_name() -> None:
+    assert read_query(b"", OPERATION) == {}
+    assert read_query(b"many=b&one=%C3%BC+x&many=a&many=", OPERATION) == {"many": ["b", "a", ""], "one": ["ü x"]}
+    assert read_query(b"one", OPERATION) == {"one": [""]}
+
+
+def test_all_bad_names_of_a_query_are_told() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_query(b"x=1&one=1&many=1&one=2&two=1", OPERATION)
+    assert [error.path for error in caught.value.errors] == ["x", "one", "two"]
