@@ -37,9 +37,9 @@ class AgentLimits:
     orchestration_batch_max: int = 1_000
     #: The timer's worker looks for due schedules at least this often, and this many at a time.
     polling_interval_us: int = 5_000_000
-    polling_batch_max: int = 100
+    polling_batch_max: int = 500
     #: Schedules that were found and are not yet told and marked.
-    polling_in_flight_max: int = 1_000
+    polling_in_flight_max: int = 2_000
     #: What falls due within this time is told together: a schedule may be told later by it, never earlier.
     polling_gather_us: int = 5_000
     #: The watchdog's interval, calls it looks at in one transaction, and how far behind a call may be before it acts.

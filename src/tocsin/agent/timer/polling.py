@@ -15,6 +15,8 @@ from tocsin.ports.clock import Clock
 
 #: A sleep never lasts longer: a wall clock that jumped is noticed by then.
 _SLEEP_US_MAX = 1_000_000
+#: How many times as long as a poll took the next one waits, while schedules go on falling due.
+_REST = 4
 #: The first pause after a failed poll; it doubles up to the polling interval.
 _BACKOFF_INITIAL_US = 100_000
 
@@ -193,10 +195,10 @@ class PollingTimers:
         """Sleeps until the next schedule is due, or the polling interval has passed.
 
         Schedules that fall due close to one another are told together: the pause after the first is `polling_gather`, or as
-        long as the last poll took if that is longer, so that the table has at least as much rest as work.
+        long as several of the last polls would take if that is longer, so that the table has more rest than work.
         """
         limits = self._limits
-        gather_us = max(limits.polling_gather_us, min(self._poll_us, 10 * limits.polling_gather_us))
+        gather_us = max(limits.polling_gather_us, min(_REST * self._poll_us, 10 * limits.polling_gather_us))
         while not self._closing:
             left_us = self._polled_at + limits.polling_interval_us - self._clock.boottime_us()
             if self._next_at is not None:
