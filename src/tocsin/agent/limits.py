@@ -20,8 +20,8 @@ class AgentLimits:
     #: Response headers beyond this are left out of what is kept.
     response_headers_max: int = 64
     #: Requests to services under way at once, in all and to one scheme, host and port.
-    executions_in_flight_max: int = 512
-    executions_per_destination_max: int = 256
+    executions_in_flight_max: int = 2_048
+    executions_per_destination_max: int = 512
     #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
     executions_max: int = 3
     #: Characters of a name, of a tag, of an idempotency key; tags of a call.
