@@ -20,8 +20,8 @@ class AgentLimits:
     #: Response headers beyond this are left out of what is kept.
     response_headers_max: int = 64
     #: Requests to services under way at once, in all and to one scheme, host and port.
-    executions_in_flight_max: int = 512
-    executions_per_destination_max: int = 256
+    executions_in_flight_max: int = 2_048
+    executions_per_destination_max: int = 512
     #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
     executions_max: int = 3
     #: Characters of a name, of a tag, of an idempotency key; tags of a call.
@@ -33,6 +33,8 @@ class AgentLimits:
     page_max: int = 1_000
     #: How long the API waits for a command's reply.
     command_timeout_us: int = 10_000_000
+    #: Messages that orchestration deals with in one transaction.
+    orchestration_batch_max: int = 1_000
     #: The timer's worker looks for due schedules at least this often, and this many at a time.
     polling_interval_us: int = 5_000_000
     polling_batch_max: int = 500

@@ -266,6 +266,9 @@ class Settings(_Limits):
     postgresql_statement_timeout: Duration = Field(
         20 * US_PER_SECOND, description="How long the server may take for a statement, a commit included."
     )
+    postgresql_answer_grace: Duration = Field(
+        5 * US_PER_SECOND, description="How much longer than that its answer is waited for."
+    )
     postgresql_lock_timeout: Duration = Field(
         10 * US_PER_SECOND, description="How long a statement waits for another transaction."
     )
@@ -364,6 +367,7 @@ class Settings(_Limits):
             "readers": self.postgresql_readers,
             "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
             "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
+            "answer_grace_s": self.postgresql_answer_grace / US_PER_SECOND,
             "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
             "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
             "read_octets_max": self.postgresql_read_bytes_max,
@@ -424,7 +428,7 @@ def is_duration(field: str) -> bool:
 
 
 _DURATIONS = frozenset(
-    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout", "postgresql_answer_grace"}
     | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
     | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

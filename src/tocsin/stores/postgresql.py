@@ -61,10 +61,10 @@ class PostgresStore:
     the engine waits for (loads, claims, heartbeats), `readers` for lists and administration, so that a long list is never
     before a claim. Connections are made when needed, and again after they broke.
 
-    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes some
-    seconds longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one waits for
-    another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool to get
-    free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes
+    `answer_grace_s` longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one
+    waits for another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool
+    to get free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
     Without `create`, a schema that is missing is StoreUnavailable.
 
     A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
@@ -83,6 +83,7 @@ class PostgresStore:
         readers: int = 2,
         connect_timeout_s: float = 5.0,
         statement_timeout_s: float = 20.0,
+        answer_grace_s: float = 5.0,
         lock_timeout_s: float = 10.0,
         acquire_timeout_s: float = 10.0,
         read_octets_max: int = 16 * _MIB,
@@ -95,6 +96,7 @@ class PostgresStore:
             application_name=application_name,
             connect_timeout_s=connect_timeout_s,
             statement_timeout_s=statement_timeout_s,
+            answer_grace_s=answer_grace_s,
             lock_timeout_s=lock_timeout_s,
             acquire_timeout_s=acquire_timeout_s,
         )

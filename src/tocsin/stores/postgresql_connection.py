@@ -18,9 +18,6 @@ T = TypeVar("T")
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
-#: How much longer than the server may take for a statement its answer is waited for.
-_ANSWER_GRACE_S = 5.0
-
 #: Every statement is written for one plan by index. The table is a queue, often empty when statistics are taken, and
 #: plans made for an empty table would outlive its being so.
 _PLANNING = {
@@ -42,6 +39,7 @@ class PostgresSettings:
     application_name: str
     connect_timeout_s: float
     statement_timeout_s: float
+    answer_grace_s: float
     lock_timeout_s: float
     acquire_timeout_s: float
 
@@ -161,7 +159,7 @@ class Pool:
 
     async def _work(self, doing: Doing, work: Callable[[Connection], Awaitable[T]], bounded: bool) -> T:
         connection = await self._connection()
-        patience_s = self._settings.statement_timeout_s + _ANSWER_GRACE_S if bounded else None
+        patience_s = self._settings.statement_timeout_s + self._settings.answer_grace_s if bounded else None
         try:
             async with asyncio.timeout(patience_s):
                 result = await work(connection)

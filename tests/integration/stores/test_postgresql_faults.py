@@ -25,7 +25,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.stores import postgresql_connection, postgresql_schema
+from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.postgresql_errors import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
@@ -235,15 +235,14 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(postgresql_url: str
 
 
 async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_whole(
-    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    postgresql_url: str,
 ) -> None:
     """The session is stopped in mid-batch, the answer given up, the shard claimed anew, and the session goes on."""
-    monkeypatch.setattr(postgresql_connection, "_ANSWER_GRACE_S", 0.0)
     async with opened(postgresql_url) as store, opened(postgresql_url) as beside:
         batch = await claimed(store)
         pid = await writer_pid(store)
-        hasty = replace(store._settings, statement_timeout_s=0.2)
-        store._lanes[0].pool._settings = hasty
+        # Here, not at the server, which could end the statement by itself then.
+        store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(OutcomeUnknown):

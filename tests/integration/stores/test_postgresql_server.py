@@ -64,7 +64,13 @@ async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, postgr
 async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, postgresql_url: str) -> None:
     inbox = Inbox()
     nodes = [
-        ServerProcess(tmp_path / name, "--store", postgresql_url, env={**QUICK, "TOCSIN_NODE_NAME": name})
+        # One service agent owns the database; the timers are everybody's.
+        ServerProcess(
+            tmp_path / name,
+            "--store",
+            postgresql_url,
+            env={**QUICK, "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_ENABLED": "true" if name == "a" else "false"},
+        )
         for name in ("a", "b")
     ]
     async with Receiver(inbox) as receiver:

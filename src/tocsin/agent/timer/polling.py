@@ -131,8 +131,9 @@ class PollingTimers:
         return more
 
     async def _look_ahead(self, now_us: int) -> None:
-        """Learns the next due time after `now_us`. What is scheduled while the table answers counts too."""
-        self._next_at = None
+        """Learns the next due time after `now_us`. What was scheduled since the look began, which may have been too late for
+        it to be found, counts too."""
+        self._next_at = self._arrived_at
         found = await self._store.next_due_at(now_us)
         if found is not None:
             self._expect(found)
@@ -176,11 +177,12 @@ class PollingTimers:
                 self._failed(error)
                 self._found_again(min(self._under_way[key] for key in keys))
             self._let_go(keys)
-            self._alarm.ring()
 
     def _let_go(self, keys: Sequence[Key]) -> None:
         for key in keys:
             self._under_way.pop(key, None)
+        # The worker may be waiting for room.
+        self._alarm.ring()
 
     def _found_again(self, due_at: int) -> None:
         """What is due from then on has to be looked at once more."""
