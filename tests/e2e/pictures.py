@@ -72,7 +72,7 @@ async def shoot(shown: Window, path: str, target: Path) -> None:
     await shown.go(path)
     page = shown.page
     if path == "/":
-        await expect(page.locator(".uplot")).to_have_count(4)
+        await expect(page.locator(".uplot")).to_have_count(6)
     if "/new" in path:
         await expect(page.locator(".cm-content")).to_be_visible()
     elif path != "/namespaces":

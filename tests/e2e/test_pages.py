@@ -70,7 +70,7 @@ async def test_every_page(
             if name in ("new", "edit"):
                 await expect(shown.page.locator(".cm-content")).to_be_visible()
             if name == "overview":
-                await expect(shown.page.locator(".uplot")).to_have_count(4)
+                await expect(shown.page.locator(".uplot")).to_have_count(6)
             await shown.picture(f"{name}-{look}")
             width = await shown.page.evaluate("document.documentElement.scrollWidth")
             assert width <= SIZES[look][0], f"{name} is {width} pixels wide"

@@ -86,7 +86,7 @@ class CallDetailHandlers:
             title=call.name,
             call=call,
             over=over,
-            version=version(call, executions),
+            shown_version=version(call, executions),
             url=redact_url(spec.url),
             headers=redacted(spec.headers),
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),

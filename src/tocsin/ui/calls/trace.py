@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tocsin.agent.api.ports import TraceEntry
+from tocsin.model.instants import parse_instant
+from tocsin.ui.show import milliseconds
 
 #: Levels that are shown as such; deeper ones stand at the last.
 DEPTH_MAX = 6
 MESSAGE = "message"
+#: A row's number in the outbox: the order of the lines says as much.
+_ORDINAL = "number"
+#: Instants further from the beginning are shown as such.
+_NEAR_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,24 @@ def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
             depth=_depth(entry, messages, depths),
             after_us=entry.at - begins,
             cause=_cause(entry, messages),
-            detail=tuple((name, str(value)) for name, value in entry.detail.items()),
+            detail=tuple(
+                (name, _value(name, value, begins)) for name, value in entry.detail.items() if name != _ORDINAL
+            ),
         )
         for entry in entries
     ]
+
+
+def _value(name: str, value: Any, begins: int) -> str:
+    """A value of a detail; an instant soon after the beginning as the distance from there."""
+    text = str(value)
+    if not name.endswith("At"):
+        return text
+    try:
+        after_us = parse_instant(text) - begins
+    except ValueError:
+        return text
+    return f"+{milliseconds(after_us)}" if 0 <= after_us < _NEAR_US else text
 
 
 def _depth(entry: TraceEntry, messages: dict[str, TraceEntry], depths: dict[str, int]) -> int:
