@@ -135,16 +135,28 @@ def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_
     if now.overdue_s > _OVERDUE_S:
         behind = span(round(now.overdue_s * 1e6))
         return Health(f"Behind: the oldest due timer has waited {behind}. {_rate(rings, recent, width_s)}.", "alarm")
+    calls = _calls(recent)
     if rings == 0:
         waiting = count(now.window_timers)
         soon = f"{waiting} timers ring within minutes" if now.window_timers else "no timer rings within minutes"
-        return Health(f"Quiet. Nothing rang in the last minute, {soon}, nothing overdue.", "calm")
+        return Health(f"Quiet. Nothing rang in the last minute, {soon}, nothing overdue.{calls}", "calm")
     # A number and its unit stay on one line.
     rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
     rate = _rate(rings, recent, width_s)
     if broken:
-        return Health(f"On time, but {count(broken)} of {rate} failed for good; {rest}.", "busy")
-    return Health(f"On time. {rate}, {rest}.", "calm")
+        return Health(f"On time, but {count(broken)} of {rate} failed for good; {rest}.{calls}", "busy")
+    return Health(f"On time. {rate}, {rest}.{calls}", "calm")
+
+
+def _calls(recent: Sequence[Bucket]) -> str:
+    """What is to be said of service calls, if any has ended."""
+    succeeded = sum(bucket.calls.succeeded for bucket in recent)
+    failed = sum(bucket.calls.failed for bucket in recent)
+    ended = succeeded + failed
+    if not ended:
+        return ""
+    words = f" {count(ended)} service {'call' if ended == 1 else 'calls'} ended"
+    return f"{words}, {count(failed)} of them failed." if failed else f"{words}, none failed."
 
 
 def _rate(rings: int, recent: Sequence[Bucket], width_s: float) -> str:
