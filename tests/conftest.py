@@ -9,6 +9,7 @@ pytest_plugins = ["tests.support.servers"]
 #: Tests that start servers as processes, or try very many cases: left out of `make test-fast`.
 _SLOW = (
     "tests/crash/",
+    "tests/e2e/",
     "tests/integration/server/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",

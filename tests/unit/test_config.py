@@ -90,6 +90,7 @@ class TestSources:
             settings.agent_limits(),
             settings.bus_limits(),
             settings.sql_settings(),
+            settings.ui_limits(),
         )
         assert {type(limits) for limits in made} == LIMITS.keys()
         for limits in made:

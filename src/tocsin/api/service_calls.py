@@ -10,11 +10,11 @@ from msgspec import UNSET
 from tocsin.agent.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.agent.api.service_calls import CallDetail, ServiceCalls
 from tocsin.agent.api.validation import CallStatus, PageRequest, Submission
-from tocsin.api import agent_wire as wire
 from tocsin.api.agent_operations import SERVICE_CALLS
 from tocsin.api.call import Call, Handler, Page
-from tocsin.api.instants import format_instant
-from tocsin.api.reading import JsonReader
+from tocsin.contract import agent_wire as wire
+from tocsin.contract.instants import format_instant
+from tocsin.contract.reading import JsonReader
 from tocsin.model.redaction import redact_headers, redact_url
 
 

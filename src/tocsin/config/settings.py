@@ -41,6 +41,7 @@ from tocsin.config.values import (
     egress_entries,
     factor,
     one_of,
+    origins,
     redacted,
     store_address,
     subject_prefix,
@@ -51,13 +52,14 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.validation import InputLimits
+from tocsin.ui.limits import UiLimits
 
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
 
 _UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings)
+L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings, UiLimits)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -68,11 +70,12 @@ LIMITS: dict[type, str] = {
     AgentLimits: "agent",
     BusLimits: "bus",
     SqlSettings: "agent_sql",
+    UiLimits: "ui",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql", "ui")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -220,6 +223,11 @@ class Settings(_Limits):
         description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
         "a loopback address.",
     )
+    ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
+        default_factory=list,
+        description="Origins under which people reach the web pages besides the address that is listened on, such as "
+        "`https://tocsin.example` where a proxy ends TLS. Pages answer under no other name.",
+    )
     agent_enabled: YesNo = Field(True, description="Whether the service agent runs beside the timer service.")
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,
@@ -295,6 +303,10 @@ class Settings(_Limits):
                 value = value / US_PER_SECOND
             values[field.name] = value
         return kind(**values)
+
+    def ui_limits(self) -> UiLimits:
+        """The web pages' share."""
+        return self._filled(UiLimits)
 
     def agent_limits(self) -> AgentLimits:
         """The service agent's share."""

@@ -101,6 +101,19 @@ def egress_entries(entries: list[str]) -> list[str]:
     return entries
 
 
+def origins(entries: list[str]) -> list[str]:
+    """Schemes with hosts and nothing more."""
+    for entry in entries:
+        try:
+            parts = urlsplit(entry)
+            whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.port == 0)
+        except ValueError:
+            whole = False
+        if not whole or entry != f"{parts.scheme}://{parts.netloc}":
+            raise ValueError(f"{entry!r} is no origin; write it as https://tocsin.example, without a path")
+    return entries
+
+
 def one_of(choices: tuple[str, ...], value: object) -> str:
     """One of the choices, in their own case."""
     for choice in choices:

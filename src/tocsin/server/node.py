@@ -26,6 +26,7 @@ from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.config import Settings
+from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
@@ -40,6 +41,8 @@ from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.telemetry.logs import EventLog, configure_logging
 from tocsin.telemetry.metrics import Metrics
+from tocsin.ui import compose as ui
+from tocsin.ui.app import Ui
 
 #: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
 EXIT_START = 1
@@ -114,6 +117,7 @@ class Server:
         self._socket: socket.socket | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
+        self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
@@ -153,7 +157,8 @@ class Server:
             await self._agent.open()
         agent = self._agent
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        observe = fan_out([metrics, EventLog(time.monotonic)])
+        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
+        observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
             caller=self._caller if agent is None or agent.caller is None else agent.caller,
@@ -179,6 +184,17 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
+        hosts = Hosts(settings.host, settings.ui_origins)
+        self._pages = ui.compose(
+            self.service,
+            rules=rules,
+            clock=clock,
+            keys=keys,
+            figures=figures,
+            hosts=hosts,
+            limits=settings.ui_limits(),
+        )
+        self._pages.start()
         app = Api(
             self.service,
             rules=rules,
@@ -188,6 +204,8 @@ class Server:
             keys=keys,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
+            hosts=hosts,
+            extra=self._pages,
         )
         config = uvicorn.Config(
             app,
@@ -217,6 +235,10 @@ class Server:
         """Lets requests end, hands the shards back in order, closes. Idempotent; safe after a failed start."""
         if self._supervisor is not None:
             self._supervisor.draining = True
+        if self._pages is not None:
+            # Open pages hold a connection each, for whose end the HTTP server would wait.
+            await self._pages.close()
+            self._pages = None
         if self._http is not None:
             self._http.should_exit = True
             with contextlib.suppress(asyncio.CancelledError):

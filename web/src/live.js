@@ -1,0 +1,183 @@
+// The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
+// Nothing moves: rows change where they stand, new ones gather behind a button.
+import { showTimes } from "./times.js";
+
+const LOST_AFTER_MS = 3000;
+const POLL_MS = 2000;
+let source = null;
+let lostTimer = 0;
+
+function show(state, words) {
+  const output = document.getElementById("link-state");
+  if (!output) return;
+  output.dataset.state = state;
+  const text = output.lastElementChild;
+  if (text.textContent !== words) text.textContent = words;
+}
+
+function lost() {
+  lostTimer ||= setTimeout(() => show("lost", "Reconnecting…"), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+}
+
+function found() {
+  clearTimeout(lostTimer);
+  lostTimer = 0;
+  show("live", "Live");
+}
+
+function open() {
+  const url = document.body.dataset.live;
+  if (!url || source || document.hidden) return;
+  source = new EventSource(url);
+  source.onopen = found;
+  source.onmessage = (event) => { found(); heard(JSON.parse(event.data)); };
+  source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
+  source.onerror = () => {
+    lost();
+    // A refusal closes for good; the server may be another one by the next try.
+    if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(open, LOST_AFTER_MS); }
+  };
+}
+
+function close() {
+  source?.close();
+  source = null;
+}
+
+const csrf = () => document.querySelector("meta[name='csrf']").content;
+
+function heard(news) {
+  const results = document.getElementById("results");
+  const timer = document.getElementById("timer");
+  if (results) heardInList(results, news);
+  else if (timer) heardOnPage(timer, news);
+  else if (news.tiles) heardInOverview(news);
+}
+
+// -- the list
+
+let refreshing = false;
+
+async function heardInList(results, news) {
+  const created = news.created - Number(results.dataset.created);
+  const fresh = document.getElementById("fresh");
+  if (created < 0) {
+    // The server was started anew and counts from nought.
+    results.dataset.created = news.created;
+  } else if (fresh && created > 0) {
+    fresh.hidden = false;
+    fresh.textContent = `${created.toLocaleString("en")} new in ${results.dataset.namespace}`;
+  } else if (created > 0 && !results.querySelector("tbody")) {
+    // Where nothing is shown nothing can jump.
+    document.getElementById("filters")?.requestSubmit();
+  }
+  const due = [...results.querySelectorAll("tr[data-due]")].some((row) => row.querySelector(".state")?.dataset.tone === "ringing");
+  if (news.changed === Number(results.dataset.changed) && created <= 0 && !due) return;
+  results.dataset.changed = news.changed;
+  await refreshRows(results);
+}
+
+async function refreshRows(results) {
+  const rows = [...results.querySelectorAll("tr[data-v]")];
+  if (refreshing || !rows.length || !results.isConnected) return;
+  refreshing = true;
+  try {
+    const body = new URLSearchParams({ namespace: results.dataset.namespace, rows: JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])) });
+    const answer = await fetch("/ui/rows", { method: "POST", body, headers: { "x-csrf-token": csrf(), "hx-request": "true" } });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const changed of page.querySelectorAll("tr")) replaceRow(rows, changed);
+  } catch {
+    lost();
+  } finally {
+    refreshing = false;
+  }
+}
+
+function replaceRow(rows, changed) {
+  const row = rows.find((each) => each.dataset.id === changed.dataset.id);
+  if (!row) return;
+  if ("gone" in changed.dataset) { row.classList.add("gone"); return; }
+  row.dataset.v = changed.dataset.v;
+  if (changed.dataset.due) row.dataset.due = changed.dataset.due;
+  else delete row.dataset.due;
+  // Cell by cell, the id and the box excepted, so that neither the focus nor a selection is lost.
+  for (const name of ["c-state", "c-when", "c-to", "c-tries", "c-tags"]) {
+    const before = row.querySelector(`.${name}`);
+    const after = changed.querySelector(`.${name}`);
+    if (before && after && before.innerHTML !== after.innerHTML) before.replaceChildren(...document.importNode(after, true).childNodes);
+  }
+  showTimes(row);
+}
+
+// -- one timer
+
+async function heardOnPage(timer, news) {
+  const ringing = timer.querySelector(".lead .state")?.dataset.tone === "ringing";
+  if (news.changed === Number(timer.dataset.changed) && news.created === Number(timer.dataset.created) && !ringing) return;
+  await refreshPart(timer, location.pathname + location.search);
+  const now = document.getElementById("timer");
+  now.dataset.changed = news.changed;
+  now.dataset.created = news.created;
+}
+
+async function refreshPart(part, url) {
+  // What somebody is about to use stays as it is.
+  if (part.contains(document.activeElement) && part.querySelector("details[open]")) return;
+  try {
+    const answer = await fetch(url, { headers: { "hx-request": "true" } });
+    if (!answer.ok) return;
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return;
+    const held = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
+    if (next.innerHTML !== part.innerHTML) part.replaceWith(document.importNode(next, true));
+    const now = document.getElementById(part.id);
+    showTimes(now);
+    if (held >= 0) [...now.querySelectorAll("a, button, summary")][held]?.focus();
+  } catch {
+    lost();
+  }
+}
+
+// -- the overview
+
+let lastBucket = null;
+
+function heardInOverview(news) {
+  const sentence = document.getElementById("sentence");
+  if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
+  sentence.dataset.tone = news.tone;
+  for (const [name, [value, note, tone]] of Object.entries(news.tiles)) {
+    const tile = document.getElementById(`tile-${name}`);
+    if (!tile) continue;
+    tile.dataset.tone = tone;
+    tile.querySelector("b").textContent = value;
+    tile.querySelector("span").textContent = note;
+  }
+  if (lastBucket !== null && lastBucket !== news.buckets) document.dispatchEvent(new CustomEvent("tocsin:figures"));
+  lastBucket = news.buckets;
+}
+
+export function startLive() {
+  open();
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  // Another list than before may be another namespace's.
+  document.addEventListener("htmx:afterSwap", () => {
+    const results = document.getElementById("results");
+    if (!results) return;
+    const url = `/ui/live?namespace=${encodeURIComponent(results.dataset.namespace)}`;
+    if (url !== document.body.dataset.live) { document.body.dataset.live = url; close(); open(); }
+  });
+  const polled = document.querySelector("[data-poll]");
+  if (polled) {
+    show("live", "Live");
+    document.getElementById("link-state").hidden = false;
+    setInterval(async () => {
+      if (document.hidden) return;
+      await refreshPart(document.querySelector("[data-poll]"), location.pathname);
+      if (!lostTimer) found();
+    }, POLL_MS);
+  }
+}
