@@ -95,6 +95,15 @@ def test_which_commits_certainly_had_no_effect():
         assert not is_refused_commit(failure)
 
 
+async def test_a_password_that_takes_another_package_is_a_matter_of_settings(monkeypatch):
+    async def refuse(**_):
+        raise RuntimeError("'cryptography' package is required")
+
+    monkeypatch.setattr("asyncmy.connection.connect", refuse)
+    with pytest.raises(ConfigError, match="ssl-mode=REQUIRED"):
+        await MysqlStore("mysql://u:secret@h/d").open(4)
+
+
 class TestUrls:
     def test_parts(self):
         settings = MysqlStore("mysql://us%40er:p%2Fw%C3%BC@[::1]:3307/my-db?socket=/run/s")._settings

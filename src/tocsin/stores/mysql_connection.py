@@ -171,6 +171,9 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
         if raw is not None:
             raw.close()
         raise meaning_of(error, settings.place, in_doubt=False) from error
+    except RuntimeError as error:
+        # The driver's way to say that a server without TLS asks for a password in a way that takes one more package.
+        raise ConfigError(f"store: {settings.place}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
     except BaseException:
         if raw is not None:
             raw.close()

@@ -89,10 +89,12 @@ async def _migrate(connection: Connection, place: str) -> None:
     tables = await _tables(connection)
     if tables and "meta" not in tables:
         raise StoreCorrupted(f"{place}: the database is another application's, it has {tables[0]}; name one of its own")
-    await connection.run(
-        b"CREATE TABLE IF NOT EXISTS meta (meta_name varchar(64) PRIMARY KEY, meta_value bigint NOT NULL) "
-        b"ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-    )
+    if not tables:
+        # Only then, because a node need not have the right to make any.
+        await connection.run(
+            b"CREATE TABLE meta (meta_name varchar(64) PRIMARY KEY, meta_value bigint NOT NULL) "
+            b"ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+        )
     version = await _number(connection, "schema_version") or 0
     if version > newest:
         raise SchemaTooNew(

@@ -9,10 +9,12 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import trustme
 
 from tests.support.mariadb import MariadbServer
 from tocsin.model.errors import (
@@ -25,7 +27,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery, Member, ShardBatch
-from tocsin.stores import mysql_schema
+from tocsin.stores import mysql_schema, mysql_write
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_connection import connect
 from tocsin.stores.mysql_driver import Connection
@@ -219,6 +221,45 @@ async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may(mar
         await claimed(store)
 
 
+async def test_a_node_needs_no_right_to_define_anything(shared_mariadb: MariadbServer, mysql_url: str) -> None:
+    name = MysqlStore(mysql_url)._settings.database
+    async with opened(mysql_url), session(mysql_url) as other:
+        await other.run(
+            f"CREATE USER {name[:20]}@localhost IDENTIFIED BY 'p/w ü'".encode(),
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO {name[:20]}@localhost".encode(),
+        )
+    url = f"mysql://{name[:20]}:p%2Fw%20%C3%BC@127.0.0.1:{shared_mariadb.port}/{name}?socket={shared_mariadb.folder}/socket"
+    async with opened(url) as store:
+        batch = await claimed(store)
+        assert await store.apply([replace(batch, upserts=[row(1)], deletes=[uuid_of(2)])]) == [Applied.DURABLE]
+
+
+async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
+    ca, stranger = trustme.CA(), trustme.CA()
+    issued = ca.issue_cert("localhost")
+    issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    stranger.cert_pem.write_to_path(str(tmp_path / "stranger.pem"))
+    files = {"ssl_key": "key.pem", "ssl_cert": "cert.pem", "ssl_ca": "ca.pem"}
+    server = MariadbServer(settings={name: str(tmp_path / file) for name, file in files.items()})
+    try:
+        server.init()
+        server.start()
+        for host, parameters in (("127.0.0.1", "?ssl-mode=REQUIRED"), ("localhost", f"?ssl-ca={tmp_path}/ca.pem")):
+            async with opened(server.url("t", parameters).replace("127.0.0.1", host)) as store:
+                cipher = await store._lanes[0].pool.run(
+                    Doing.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+                )
+                assert cipher[0][1]
+        # Another name than the certificate's, and another authority than its own.
+        for parameters in (f"?ssl-ca={tmp_path}/ca.pem", f"?ssl-ca={tmp_path}/stranger.pem"):
+            with pytest.raises(StoreUnavailable, match="certificate"):
+                await MysqlStore(server.url("t", parameters)).open(4)
+    finally:
+        server.remove()
+
+
 # -- connections end
 
 
@@ -306,6 +347,17 @@ async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mariadb
         # Waits for the late transaction, if that has the shard row already.
         assert await store.claim(0, expected_version=1, owner=ALICE) == 2
         assert await loaded(store) == [kept]
+
+
+async def test_a_node_that_vanished_in_mid_batch_lets_go(mysql_url: str) -> None:
+    async with opened(mysql_url, statement_timeout_s=1, answer_grace_s=0) as store:
+        batch = await claimed(store)
+        vanished = await connect(store._settings)
+        await vanished.run(mysql_write.BEGIN, mysql_write.fence([batch]))
+        async with opened(mysql_url) as beside:
+            assert await beside.claim(0, expected_version=1, owner=BOB) == 2
+        await until_noticed(vanished)
+        vanished.terminate()
 
 
 # -- time-outs, locks, limits
