@@ -8,10 +8,16 @@ import signal
 import subprocess
 import tempfile
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.support.needs import lacking
 from tests.support.ports import free_port, wait_for_port
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_connection import connect
+from tocsin.stores.mysql_driver import Connection
 
 START_ATTEMPTS = 5
 
@@ -103,3 +109,23 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{command[0]} failed: {done.stdout.decode()}{done.stderr.decode()}")
+
+
+@asynccontextmanager
+async def opened(url: str, **settings: Any) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(url, **settings)
+    await store.open(4)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def session(url: str, *, database: bool = True) -> AsyncIterator[Connection]:
+    """Somebody else's connection."""
+    connection = await connect(MysqlStore(url)._settings, database=database, bounded=False)
+    try:
+        yield connection
+    finally:
+        connection.terminate()

@@ -7,6 +7,7 @@ from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
 from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, meaning_of
 from tocsin.stores.mysql_text import inserts, instant, octets, packets, place_range, text
 
@@ -102,6 +103,48 @@ async def test_a_password_that_takes_another_package_is_a_matter_of_settings(mon
     monkeypatch.setattr("asyncmy.connection.connect", refuse)
     with pytest.raises(ConfigError, match="ssl-mode=REQUIRED"):
         await MysqlStore("mysql://u:secret@h/d").open(4)
+
+
+class Refusing:
+    """A server that answers every COMMIT with an error."""
+
+    _stream_broken = False
+
+    class _result:
+        rows = None
+        affected_rows = 0
+        has_next = False
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        self.sent: list[bytes] = []
+
+    async def query(self, sql: bytes) -> int:
+        self.sent.append(sql)
+        if sql == b"COMMIT":
+            raise error(self.code)
+        return 0
+
+    def get_server_info(self) -> str:
+        return "8.0.36"
+
+
+async def test_a_session_in_doubt_is_not_used_again():
+    raw = Refusing(1180)
+    connection = Connection(raw, 60)
+    with pytest.raises(errors.MySQLError):
+        await connection.transaction(lambda: connection.run(b"BEGIN"), 3)
+    assert (connection.in_doubt, connection.is_closed()) == (True, True)
+    assert raw.sent == [b"BEGIN", b"COMMIT"]
+
+
+async def test_a_commit_that_was_undone_is_done_again_and_then_given_up():
+    raw = Refusing(1213)
+    connection = Connection(raw, 60)
+    with pytest.raises(errors.MySQLError):
+        await connection.transaction(lambda: connection.run(b"BEGIN"), 2)
+    assert (connection.in_doubt, connection.is_closed()) == (False, False)
+    assert raw.sent == [b"BEGIN", b"COMMIT", b"ROLLBACK"] * 3
 
 
 class TestUrls:

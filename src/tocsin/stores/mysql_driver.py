@@ -149,9 +149,10 @@ class Connection:
             await self.run(b"ROLLBACK")
 
     def is_closed(self) -> bool:
-        """Whether the session is over, as far as is known here, or was idle for so long that the server may be ending it
-        right now."""
-        return bool(self._raw._stream_broken) or self._clock() - self._used_at > self._idle_s_max
+        """Whether the session is over, as far as is known here, or may not be used again: it is in doubt, or was idle for so
+        long that the server may be ending it right now."""
+        idle_s = self._clock() - self._used_at
+        return self.in_doubt or bool(self._raw._stream_broken) or idle_s > self._idle_s_max
 
     def terminate(self) -> None:
         """Ends it at once, whatever is under way."""
