@@ -41,6 +41,7 @@ def _row(batch: Batch) -> list[tuple[Any, ...]]:
 
 CASES = {
     "load": Case(service_calls.LOAD, CALLS, KEYS),
+    "find_many": Case(queries.FIND_MANY, CALLS, KEYS),
     "find_by_idempotency_key": Case(
         service_calls.FIND_BY_IDEMPOTENCY_KEY, "idx_service_calls_idempotency_key", [(TENANT, "k")]
     ),

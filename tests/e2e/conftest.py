@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.e2e.browser import Window, chromium, chromium_path, window
+from tests.e2e.tenant import Tenant
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
@@ -48,3 +49,8 @@ async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window
     async with window(browser, server.url) as opened:
         yield opened
         assert opened.complaints == []
+
+
+@pytest.fixture
+async def tenant(server: ServerProcess) -> Tenant:
+    return Tenant(server)

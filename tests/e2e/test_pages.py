@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import SIZES, Window, window
+from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
 from tests.support.command import command
 from tests.support.server import ServerProcess
@@ -41,6 +42,45 @@ async def some_timers(api: Api, inbox: tuple[Inbox, str]) -> None:
     )
 
 
+async def some_calls(tenant: Tenant, inbox: tuple[Inbox, str]) -> dict[str, str]:
+    """A handful of each state, and one that means harm; their ids."""
+    calls, url = inbox
+    ids = {}
+    calls.answers = [(200, b'{"charged": true, "order": 17}'), (503, f"<html>{HOSTILE}</html>".encode())]
+    headers = {"Authorization": "Bearer s3cret", "X-Shop": "eu"}
+    body = {"order": 17, "amount": "9.90"}
+    ids["done"] = await tenant.submit("Charge order 17", url, headers=headers, body=body, tags=["orders", "star"])
+    await tenant.ended(ids["done"])
+    ids["failed"] = await tenant.submit("Ask for stock", url, tags=["stock"])
+    await tenant.ended(ids["failed"])
+    ids["nobody"] = await tenant.submit("Nobody is there", URL, method="GET")
+    await tenant.ended(ids["nobody"])
+    for number in range(6):
+        await tenant.submit(
+            f"Remind order {1_000 + number}",
+            "https://shop.example/hooks/reminder?source=tocsin",
+            dueAt=in_seconds((number + 1) ** 3 * 60),
+            tags=["orders", "eu"],
+        )
+    ids["hostile"] = await tenant.submit(
+        HOSTILE, URL, headers={"x-a": HOSTILE}, body={HOSTILE: HOSTILE}, tags=[HOSTILE[:60]], dueAt=in_seconds(7_200)
+    )
+    return ids
+
+
+def call_pages(tenant: Tenant, ids: dict[str, str]) -> dict[str, str]:
+    """Paths of the service agent's pages."""
+    return {
+        "calls": tenant.list,
+        "calls-favourites": f"{tenant.list}&starred=yes",
+        "calls-empty": f"{tenant.list}&tag=nothing",
+        "calls-tenants": "/calls/tenants",
+        **{f"call-{name}": tenant.page(service_call_id) for name, service_call_id in ids.items()},
+        "call-trace": f"{tenant.page(ids['done'])}/trace",
+        "call-new": f"/calls/new?tenant={tenant.id}&like={ids['done']}",
+    }
+
+
 PAGES = {
     "overview": "/",
     "timers": "/timers",
@@ -59,18 +99,19 @@ PAGES = {
 
 @pytest.mark.parametrize("look", list(SIZES))
 async def test_every_page(
-    browser: Browser, server: ServerProcess, api: Api, inbox: tuple[Inbox, str], look: str
+    browser: Browser, server: ServerProcess, api: Api, inbox: tuple[Inbox, str], tenant: Tenant, look: str
 ) -> None:
     await some_timers(api, inbox)
+    calls = await some_calls(tenant, inbox)
     faults = {}
     async with window(browser, server.url, look) as shown:
-        for name, path in PAGES.items():
+        for name, path in {**PAGES, **call_pages(tenant, calls)}.items():
             status = await shown.go(path)
             assert status == (404 if name == "missing" else 200), name
-            if name in ("new", "edit"):
+            if name in ("new", "edit", "call-new"):
                 await expect(shown.page.locator(".cm-content")).to_be_visible()
             if name == "overview":
-                await expect(shown.page.locator(".uplot")).to_have_count(4)
+                await expect(shown.page.locator(".uplot")).to_have_count(6)
             await shown.picture(f"{name}-{look}")
             width = await shown.page.evaluate("document.documentElement.scrollWidth")
             assert width <= SIZES[look][0], f"{name} is {width} pixels wide"
@@ -124,6 +165,9 @@ async def test_the_keyboard_leads_everywhere(shown: Window, api: Api) -> None:
     await page.keyboard.press("n")
     await expect(page.get_by_role("heading", name="New timer")).to_be_visible()
     await page.locator("h1").click()
+    await page.keyboard.press("g")
+    await page.keyboard.press("l")
+    await expect(page.get_by_role("heading", name="Whose calls?")).to_be_visible()
     await page.keyboard.press("g")
     await page.keyboard.press("c")
     await expect(page.get_by_role("heading", name="Cluster")).to_be_visible()

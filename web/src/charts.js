@@ -20,6 +20,8 @@ const CHARTS = {
   rings: { series: [["done", "done", "answered", true], ["retried", "retrying", "to be repeated"], ["failed", "failed", "failed"]] },
   lag: { series: [["p50", "pending", "half"], ["p99", "ringing", "99 of 100"]], gaps: true },
   created: { series: [["created", "ringing", "created", true]] },
+  calls: { series: [["calls_succeeded", "done", "succeeded", true], ["calls_failed", "failed", "failed"]] },
+  callsLag: { series: [["calls_p50", "pending", "half"], ["calls_p99", "ringing", "99 of 100"]], gaps: true },
   window: { series: [["window", "ringing", "in memory", true], ["overdue", "failed", "overdue", false, "seconds"]] },
 };
 

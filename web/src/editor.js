@@ -62,7 +62,7 @@ export function startEditor(area, form) {
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), indentOnInput(), json(),
         linter((each) => (each.state.doc.toString().trim() ? check(each) : []), { delay: 400 }), lintGutter(),
         syntaxHighlighting(colours), looks, tell, placeholder(area.placeholder), EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Payload, JSON", spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label"), spellcheck: "false" }),
         // Tab moves on, as everywhere; Escape leaves nothing to escape from.
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       ],

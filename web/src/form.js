@@ -1,4 +1,4 @@
-// The form of a timer: quick choices, header rows, the zone of a date, and the editor, which loads only here.
+// The form of a timer or a call: quick choices, header rows, the zone of a date, and the editor, which loads only here.
 import { zoneMinutes } from "./times.js";
 
 function setZones() {
@@ -37,7 +37,22 @@ function clicked(event, form) {
     if (form.querySelectorAll(".pair").length > 1) pair.remove();
     else for (const input of pair.querySelectorAll("input")) input.value = "";
     form.dispatchEvent(new Event("change", { bubbles: true }));
+  } else if (button.dataset.act === "new-tenant") {
+    const input = form.elements.tenant;
+    input.value = newId();
+    input.dispatchEvent(new Event("change", { bubbles: true }));
   }
+}
+
+// A UUID of version 7: the time in milliseconds, then random bits.
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  new DataView(bytes.buffer).setUint16(0, Math.floor(Date.now() / 2 ** 32));
+  new DataView(bytes.buffer).setUint32(2, Date.now() % 2 ** 32);
+  bytes[6] = 0x70 | bytes[6] & 0x0f;
+  bytes[8] = 0x80 | bytes[8] & 0x3f;
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 // In half an hour, to the minute: a start for choosing.
@@ -63,7 +78,7 @@ export function startForm() {
   document.addEventListener("submit", setZones, { capture: true });
   document.addEventListener("tocsin:zone", setZones);
   setZones();
-  const form = document.getElementById("timer-form");
+  const form = document.querySelector("form[data-form]");
   if (!form) return;
   form.addEventListener("click", (event) => clicked(event, form));
   form.addEventListener("focusin", (event) => {

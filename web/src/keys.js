@@ -1,5 +1,5 @@
 // The keyboard: / n j k x r g ?. Nothing while somebody types.
-const PLACES = { o: "/", t: "/timers", c: "/cluster", s: "/namespaces" };
+const PLACES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
 

@@ -1,5 +1,6 @@
 // The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
 // Nothing moves: rows change where they stand, new ones gather behind a button.
+import htmx from "htmx.org";
 import { showTimes } from "./times.js";
 
 const LOST_AFTER_MS = 3000;
@@ -48,9 +49,9 @@ const csrf = () => document.querySelector("meta[name='csrf']").content;
 
 function heard(news) {
   const results = document.getElementById("results");
-  const timer = document.getElementById("timer");
+  const one = document.querySelector("[data-one]");
   if (results) heardInList(results, news);
-  else if (timer) heardOnPage(timer, news);
+  else if (one) heardOnPage(one, news);
   else if (news.tiles) heardInOverview(news);
 }
 
@@ -66,7 +67,7 @@ async function heardInList(results, news) {
     results.dataset.created = news.created;
   } else if (fresh && created > 0) {
     fresh.hidden = false;
-    fresh.textContent = `${created.toLocaleString("en")} new in ${results.dataset.namespace}`;
+    fresh.textContent = `${created.toLocaleString("en")} new${results.dataset.where && ` in ${results.dataset.where}`}`;
   } else if (created > 0 && !results.querySelector("tbody")) {
     // Where nothing is shown nothing can jump.
     document.getElementById("filters")?.requestSubmit();
@@ -82,8 +83,9 @@ async function refreshRows(results) {
   if (refreshing || !rows.length || !results.isConnected) return;
   refreshing = true;
   try {
-    const body = new URLSearchParams({ namespace: results.dataset.namespace, rows: JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])) });
-    const answer = await fetch("/ui/rows", { method: "POST", body, headers: { "x-csrf-token": csrf(), "hx-request": "true" } });
+    const body = new URLSearchParams(results.dataset.scope);
+    body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
+    const answer = await fetch(results.dataset.rows, { method: "POST", body, headers: { "x-csrf-token": csrf(), "hx-request": "true" } });
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const changed of page.querySelectorAll("tr")) replaceRow(rows, changed);
@@ -101,24 +103,30 @@ function replaceRow(rows, changed) {
   row.dataset.v = changed.dataset.v;
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
+  if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
   // Cell by cell, the id and the box excepted, so that neither the focus nor a selection is lost.
-  for (const name of ["c-state", "c-when", "c-to", "c-tries", "c-tags"]) {
-    const before = row.querySelector(`.${name}`);
-    const after = changed.querySelector(`.${name}`);
-    if (before && after && before.innerHTML !== after.innerHTML) before.replaceChildren(...document.importNode(after, true).childNodes);
+  for (const before of row.querySelectorAll("td:not(.pick)")) {
+    const after = changed.querySelector(`.${before.classList[0]}`);
+    if (!after || before.innerHTML === after.innerHTML || before.contains(document.activeElement)) continue;
+    before.replaceChildren(...document.importNode(after, true).childNodes);
+    htmx.process(before);
   }
   showTimes(row);
 }
 
-// -- one timer
+// -- one timer, one call
 
-async function heardOnPage(timer, news) {
-  const ringing = timer.querySelector(".lead .state")?.dataset.tone === "ringing";
-  if (news.changed === Number(timer.dataset.changed) && news.created === Number(timer.dataset.created) && !ringing) return;
-  await refreshPart(timer, location.pathname + location.search);
-  const now = document.getElementById("timer");
+async function heardOnPage(one, news) {
+  const ringing = one.querySelector(".lead .state")?.dataset.tone === "ringing";
+  if ("over" in one.dataset) return;
+  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !ringing) return;
+  await refreshPart(one, location.pathname + location.search);
+  const now = document.getElementById(one.id);
   now.dataset.changed = news.changed;
   now.dataset.created = news.created;
+  if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+  // Nothing more happens to what has finished.
+  if ("over" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
 }
 
 async function refreshPart(part, url) {
@@ -167,7 +175,7 @@ export function startLive() {
   document.addEventListener("htmx:afterSwap", () => {
     const results = document.getElementById("results");
     if (!results) return;
-    const url = `/ui/live?namespace=${encodeURIComponent(results.dataset.namespace)}`;
+    const url = `${results.dataset.live}?${results.dataset.scope}`;
     if (url !== document.body.dataset.live) { document.body.dataset.live = url; close(); open(); }
   });
   const polled = document.querySelector("[data-poll]");

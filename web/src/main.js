@@ -94,4 +94,4 @@ startKeys();
 startLive();
 
 const charts = document.querySelector("[data-charts]");
-if (charts) import(charts.dataset.src).then((part) => part.startCharts(charts));
+if (charts) import(charts.dataset.src).then((part) => part.startCharts(document.getElementById("main")));

@@ -74,7 +74,7 @@ function count(within = document) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
       state.dataset.tone = "ringing";
-      state.lastElementChild.textContent = "ringing";
+      state.lastElementChild.textContent = element.dataset.dueWord ?? "ringing";
     }
   }
 }

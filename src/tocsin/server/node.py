@@ -21,6 +21,7 @@ from typing import cast
 import structlog
 import uvicorn
 
+from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
@@ -43,6 +44,7 @@ from tocsin.telemetry.logs import EventLog, configure_logging
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
 from tocsin.ui.app import Ui
+from tocsin.ui.calls.agent import OFF, STANDBY, Away
 
 #: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
 EXIT_START = 1
@@ -152,12 +154,13 @@ class Server:
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
         rules = InputRules(settings.input_limits(), egress.check_url)
+        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
+        call_figures = ui.call_figures(figures, settings.ui_limits())
         if settings.agent_enabled:
-            self._agent = ServiceAgent(settings, self._caller, clock, rules)
+            self._agent = ServiceAgent(settings, self._caller, clock, rules, call_figures)
             await self._agent.open()
         agent = self._agent
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
@@ -191,6 +194,8 @@ class Server:
             clock=clock,
             keys=keys,
             figures=figures,
+            call_figures=call_figures,
+            agent=self._calls,
             hosts=hosts,
             limits=settings.ui_limits(),
         )
@@ -261,6 +266,12 @@ class Server:
             self._socket.close()
             self._socket = None
         await self._store.close()
+
+    def _calls(self) -> ServiceCalls | Away:
+        """The agent, as the pages find it now."""
+        if self._agent is None:
+            return OFF
+        return self._agent.calls or STANDBY
 
     def _note_fatal(self, error: BaseException) -> None:
         self.fatal = error

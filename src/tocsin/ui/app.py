@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -24,6 +23,7 @@ from tocsin.contract.reading import ClientGone, Receive, read_body
 from tocsin.model.errors import TocsinError
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
+from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.figures import Figures
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
@@ -124,8 +124,8 @@ class Ui:
             return self._asset(request, path)
         if not self._assets.built:
             return HTMLResponse(UNBUILT, 503 if path == "/" else 404)
-        name, secure = self._cookie_name(request)
-        sent = _cookie(request, name)
+        name, secure = cookie_name(self._hosts, request)
+        sent = cookie_value(request, name)
         fresh = not self._sessions.well_formed(sent)
         cookie = self._sessions.new_cookie() if fresh or sent is None else sent
         visitor = self._sessions.visitor(cookie)
@@ -222,24 +222,9 @@ class Ui:
             headers["content-encoding"] = "gzip"
         return Response(body, headers={**headers, "content-type": asset.content_type.decode()})
 
-    def _cookie_name(self, request: Request) -> tuple[str, bool]:
-        """Its name, and whether it is for https only. Cookies don't know ports, and one machine may run two servers."""
-        host = request.headers.get("host", "")
-        if self._hosts.secure(host):
-            return "__Host-tocsin", True
-        return f"tocsin-{urlsplit(f'//{host}').port or 80}", False
-
 
 async def _never(request: Request) -> Response:
     raise AssertionError("routes are only matched")
-
-
-def _cookie(request: Request, name: str) -> str | None:
-    try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
-    return found.value if found is not None else None
 
 
 def _to_login(request: Request) -> Response:

@@ -14,6 +14,13 @@ from tocsin.service import TimerService
 from tocsin.ui.actions import ActionHandlers
 from tocsin.ui.app import Ui
 from tocsin.ui.assets import Assets
+from tocsin.ui.calls.actions import CallActionHandlers
+from tocsin.ui.calls.agent import AgentSource, Gate
+from tocsin.ui.calls.detail import CallDetailHandlers
+from tocsin.ui.calls.figures import CallFigures
+from tocsin.ui.calls.listing import CallListHandlers
+from tocsin.ui.calls.sending import CallFormHandlers
+from tocsin.ui.calls.tenants import Tenants
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.editing import EditHandlers
 from tocsin.ui.entry import EntryHandlers
@@ -35,11 +42,14 @@ def compose(
     clock: Clock,
     keys: KeyRing,
     figures: Figures,
+    call_figures: CallFigures,
+    agent: AgentSource,
     hosts: Hosts,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
-    """The application. `hosts` are the names that it answers under."""
+    """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
+    shows some."""
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
@@ -48,14 +58,20 @@ def compose(
     pages = Pages(assets, keys_required=keys.required)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
+    gate, tenants = Gate(agent, pages), Tenants(hosts, limits)
+    call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
-        OverviewHandlers(service, pages, figures, streams),
+        OverviewHandlers(service, pages, figures, streams, agent),
         EntryHandlers(pages, sessions),
         lists,
         ExportHandlers(service, lists, limits),
         EditHandlers(service, intake, pages, lists, keys_required=keys.required),
         ActionHandlers(service, intake, pages, detail, limits),
         OperatorPages(service, intake, pages, lists),
+        CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
+        CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
+        CallActionHandlers(gate, pages, call_detail),
+        call_detail,
         # Its pattern takes whatever is left under /timers.
         detail,
     )
@@ -75,3 +91,8 @@ def compose(
 def figures(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Figures:
     """The observer that the pages' charts are made from."""
     return Figures(limits, clock.now_us(), gauges)
+
+
+def call_figures(figures: Figures, limits: UiLimits) -> CallFigures:
+    """The same of the agent's events."""
+    return CallFigures(figures, limits)

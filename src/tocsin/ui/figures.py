@@ -31,6 +31,22 @@ class Failing:
 
 
 @dataclass(slots=True)
+class CallBucket:
+    """The same of service calls; lag is from a call's due time to the order to execute it."""
+
+    submitted: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    lag_counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_MS) + 1))
+    lag_max_ms: float = 0.0
+    destinations: dict[str, Failing] = field(default_factory=dict)
+
+    def lag_ms(self, share: float) -> float | None:
+        """The lag that this share of the calls did not exceed, as `Bucket.lag_ms` has it."""
+        return percentile_ms(self.lag_counts, share, self.lag_max_ms)
+
+
+@dataclass(slots=True)
 class Bucket:
     """What happened from `begins_us` on, for the width of a bucket; gauges as they were at its end."""
 
@@ -48,6 +64,7 @@ class Bucket:
     overdue_s: float = 0.0
     window_timers: float = 0.0
     in_flight: float = 0.0
+    calls: CallBucket = field(default_factory=CallBucket)
 
     @property
     def rings(self) -> int:
@@ -150,17 +167,17 @@ class Figures:
             bucket.lag_counts[bisect_left(LAG_BOUNDS_MS, lag_ms)] += 1
             bucket.lag_max_ms = max(bucket.lag_max_ms, lag_ms)
         if outcome in ("retried", "failed"):
-            self._failure(bucket, event)
+            gave_up = outcome == "failed"
+            self.note_failure(bucket.destinations, event.destination, event.error or "", gave_up=gave_up)
         self._pulse(event.namespace).changed += 1
 
-    def _failure(self, bucket: Bucket, event: events.AttemptFinished) -> None:
-        known = bucket.destinations
-        name = event.destination
-        if name not in known and len(known) >= self._limits.figures_destinations_max:
-            name = OTHER_DESTINATIONS
-        failing = known.get(name)
+    def note_failure(self, known: dict[str, Failing], destination: str, error: str, *, gave_up: bool) -> None:
+        """Counts a call that went wrong under its destination."""
+        if destination not in known and len(known) >= self._limits.figures_destinations_max:
+            destination = OTHER_DESTINATIONS
+        failing = known.get(destination)
         if failing is None:
-            failing = known[name] = Failing()
+            failing = known[destination] = Failing()
         failing.failures += 1
-        failing.gave_up += event.outcome == "failed"
-        failing.last_error = (event.error or "")[:_ERROR_CHARS_MAX]
+        failing.gave_up += gave_up
+        failing.last_error = error[:_ERROR_CHARS_MAX]

@@ -37,6 +37,7 @@ RANGES: dict[str, tuple[str, int | None, int | None]] = {
     "last-15m": ("Last 15 minutes", -15 * _MINUTE_US, 0),
     "last-1h": ("Last hour", -_HOUR_US, 0),
     "last-24h": ("Last 24 hours", -_DAY_US, 0),
+    "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
 }
 CUSTOM_RANGE = "custom"
 
@@ -70,7 +71,7 @@ class Filters:
             namespace=query.exact("namespace") or namespace,
             view=view,
             prefix=query.exact("q"),
-            tags=tuple(tag for text in query.all("tag") for tag in _words(text)),
+            tags=tuple(tag for text in query.all("tag") for tag in words(text)),
             range=span if span in RANGES or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
@@ -101,7 +102,7 @@ class Filters:
 
     def _bounds(self, now_us: int) -> tuple[str, str]:
         if self.range == CUSTOM_RANGE:
-            return _instant_text(self.after), _instant_text(self.before)
+            return instant_text(self.after), instant_text(self.before)
         _, after, before = RANGES[self.range]
         return (
             "" if after is None else format_instant(now_us + after),
@@ -134,12 +135,12 @@ def default_order(view: str) -> str:
     return "asc" if view == "upcoming" else "desc"
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """Tags as typed into one field, with commas between them."""
     return [word for part in text.split(",") if (word := part.strip())]
 
 
-def _instant_text(text: str) -> str:
+def instant_text(text: str) -> str:
     """A browser's date and time is UTC here, and says so; everything else is left to the API's own rules."""
     if text and not text.endswith(("Z", "z")) and "+" not in text and text.count("-") < 3:
         text = text.replace(" ", "T", 1) + ("Z" if text.count(":") >= 2 else ":00Z")

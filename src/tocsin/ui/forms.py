@@ -128,7 +128,7 @@ class TimerForm:
         except InvalidInput as error:
             errors.extend(error.errors)
         if self.payload.strip():
-            errors.extend(_check_json(self.payload))
+            errors.extend(json_errors("payload", self.payload))
             body["payload"] = msgspec.Raw(self.payload.strip().encode())
         if self.method != "POST":
             body["method"] = self.method
@@ -182,7 +182,8 @@ class TimerForm:
         return {**empty, **body}
 
 
-def _check_json(text: str) -> list[FieldError]:
+def json_errors(path: str, text: str) -> list[FieldError]:
+    """What keeps a text from being JSON, and where."""
     try:
         msgspec.json.decode(text.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -192,15 +193,11 @@ def _check_json(text: str) -> list[FieldError]:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return [
-            FieldError(
-                "payload",
-                f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} in line {error.lineno}, column {error.colno}",
-            )
-        ]
+        what = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return [FieldError(path, f"is not JSON: {what} in line {error.lineno}, column {error.colno}")]
     except (ValueError, RecursionError):
-        return [FieldError("payload", "is nested too deep")]
-    return [FieldError("payload", "is not JSON; numbers must be finite")]
+        return [FieldError(path, "is nested too deep")]
+    return [FieldError(path, "is not JSON; numbers must be finite")]
 
 
 def _number(path: str, text: str, errors: list[FieldError]) -> float | int:

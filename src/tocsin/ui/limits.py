@@ -29,6 +29,13 @@ class UiLimits:
     #: Rows of a list where nobody says how many, and at most.
     list_rows: int = 50
     list_rows_max: int = 500
+    #: Tenants that a browser remembers, and for how long after one was looked at for the first time.
+    tenants_remembered_max: int = 8
+    tenants_remembered_s: float = 180 * 86_400.0
+    #: Tenants whose changes are counted for open pages; beyond it the one that was quiet for longest begins anew.
+    tenant_pulses_max: int = 10_000
+    #: Entries of a service call's trace that its page shows.
+    trace_entries_max: int = 500
     #: Timers that one action can cancel.
     cancel_timers_max: int = 1_000
     #: Timers read from the store at once for an export.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from tocsin.contract.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.service import TimerService
+from tocsin.ui.calls.agent import AgentSource, Away
 from tocsin.ui.figures import Bucket, Failing, Figures, percentile_ms
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages
@@ -36,11 +37,14 @@ class Health:
 class OverviewHandlers:
     """The overview and its figures."""
 
-    def __init__(self, service: TimerService, pages: Pages, figures: Figures, streams: Streams) -> None:
+    def __init__(
+        self, service: TimerService, pages: Pages, figures: Figures, streams: Streams, agent: AgentSource
+    ) -> None:
         self._service = service
         self._pages = pages
         self._figures = figures
         self._streams = streams
+        self._agent = agent
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers."""
@@ -51,9 +55,9 @@ class OverviewHandlers:
         ]
 
     async def show(self, visit: Visit) -> Response:
-        """The page. A key that is limited to namespaces has its timers instead."""
+        """The page. A key that is limited to namespaces or tenants has its timers or calls instead."""
         if not visit.visitor.may(Role.READ):
-            return RedirectResponse("/timers", 303)
+            return RedirectResponse("/timers" if visit.visitor.may_somewhere(Role.READ) else "/calls", 303)
         return self._pages.page("overview.html", visit, title="Overview", live="/ui/live/overview", **self._values())
 
     def _values(self) -> dict[str, Any]:
@@ -65,7 +69,10 @@ class OverviewHandlers:
         return {
             "health": health(recent, now, reasons, self._figures.width_s),
             "tiles": tiles(recent, buckets, now, self._figures.width_s),
-            "failing": failing(buckets)[:_DESTINATIONS_SHOWN],
+            "failing": failing(bucket.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
+            "call_tiles": call_tiles(recent, buckets),
+            "failing_calls": failing(bucket.calls.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
+            "agent_away": agent if isinstance(agent := self._agent(), Away) else None,
             "minutes": minutes(buckets, self._figures.width_s)[-10:],
             "since_us": self._figures.since_us,
             "width_s": self._figures.width_s,
@@ -86,6 +93,10 @@ class OverviewHandlers:
             "p99": [bucket.lag_ms(0.99) for bucket in buckets],
             "overdue": [bucket.overdue_s for bucket in buckets],
             "window": [bucket.window_timers for bucket in buckets],
+            "calls_succeeded": [bucket.calls.succeeded / width_s for bucket in buckets],
+            "calls_failed": [bucket.calls.failed / width_s for bucket in buckets],
+            "calls_p50": [bucket.calls.lag_ms(0.5) for bucket in buckets],
+            "calls_p99": [bucket.calls.lag_ms(0.99) for bucket in buckets],
         }
         body = {"width": width_s, "span": width_s * (self._figures.buckets.maxlen or 0), **columns}
         return Response(msgspec.json.encode(body), media_type="application/json")
@@ -102,10 +113,11 @@ class OverviewHandlers:
                 return None
             values = self._values()
             shown: Health = values["health"]
+            tiles_shown: list[Tile] = [*values["tiles"], *values["call_tiles"]]
             return {
                 "sentence": shown.sentence,
                 "tone": shown.tone,
-                "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in values["tiles"]},
+                "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
                 "buckets": len(self._figures.buckets) and self._figures.buckets[-1].begins_us,
             }
 
@@ -188,11 +200,48 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, width_s
     ]
 
 
-def failing(buckets: Sequence[Bucket]) -> list[tuple[str, Failing]]:
+def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
+    """The same figures for service calls."""
+    submitted = sum(bucket.calls.submitted for bucket in recent)
+    succeeded = sum(bucket.calls.succeeded for bucket in hour)
+    failed = sum(bucket.calls.failed for bucket in hour)
+    lag = [sum(counts) for counts in zip(*(bucket.calls.lag_counts for bucket in hour), strict=True)]
+    most = max((bucket.calls.lag_max_ms for bucket in hour), default=0.0)
+    half, tail = percentile_ms(lag, 0.5, most), percentile_ms(lag, 0.99, most)
+    return [
+        Tile(
+            "calls-submitted",
+            "Submitted, last minute",
+            count(submitted),
+            f"{count(sum(bucket.calls.submitted for bucket in hour))} this hour",
+        ),
+        Tile("calls-succeeded", "Succeeded, this hour", count(succeeded), _share(succeeded, failed)),
+        Tile(
+            "calls-failed",
+            "Failed, this hour",
+            count(failed),
+            "no other answer will come",
+            "failed" if failed else "",
+        ),
+        Tile(
+            "calls-lag",
+            "Start lag, 99 of 100, this hour",
+            "–" if tail is None else milliseconds(tail * 1_000),
+            "none has begun" if half is None else f"half within {milliseconds(half * 1_000)}",
+        ),
+    ]
+
+
+def _share(succeeded: int, failed: int) -> str:
+    ended = succeeded + failed
+    return f"{succeeded * 100 // ended} of 100 that ended" if ended else "none has ended"
+
+
+def failing(destinations: Iterable[Mapping[str, Failing]]) -> list[tuple[str, Failing]]:
     """Destinations whose calls went wrong, those with the most failures first."""
     together: dict[str, Failing] = {}
-    for bucket in buckets:
-        for name, one in bucket.destinations.items():
+    for known in destinations:
+        for name, one in known.items():
             sums = together.setdefault(name, Failing())
             sums.failures += one.failures
             sums.gave_up += one.gave_up

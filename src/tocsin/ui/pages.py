@@ -11,26 +11,38 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import HTMLResponse
 
 from tocsin import __version__
+from tocsin.model.access import Role
+from tocsin.model.redaction import redact_url
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
+from tocsin.ui.calls import show as calls
+from tocsin.ui.sessions import Visitor
 from tocsin.ui.visit import Visit
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of the navigation. `whole` ones need a key that is not limited to namespaces."""
+    """An entry of the navigation. `kind` says who sees it: `timers` whoever may read any namespace, `calls` any tenant,
+    `whole` those whose key is limited to neither."""
 
     path: str
     title: str
     icon: str
-    whole: bool = False
+    kind: str
+
+    def shown_to(self, visitor: Visitor) -> bool:
+        """Whether it leads this visitor anywhere."""
+        if self.kind == "timers":
+            return visitor.may_somewhere(Role.READ)
+        return visitor.may_call_somewhere(Role.READ) if self.kind == "calls" else visitor.may(Role.READ)
 
 
 PLACES = (
-    Place("/", "Overview", "pulse", whole=True),
-    Place("/timers", "Timers", "bell"),
-    Place("/cluster", "Cluster", "grid", whole=True),
-    Place("/namespaces", "Namespaces", "layers"),
+    Place("/", "Overview", "pulse", "whole"),
+    Place("/timers", "Timers", "bell", "timers"),
+    Place("/calls", "Calls", "send", "calls"),
+    Place("/cluster", "Cluster", "grid", "whole"),
+    Place("/namespaces", "Namespaces", "layers", "timers"),
 )
 
 
@@ -60,7 +72,18 @@ class Pages:
             pretty_json=show.pretty_json,
             bytes_of=bytes,
         )
-        environment.globals.update(relative=show.relative, timer_path=show.timer_path)
+        environment.globals.update(relative=show.relative, timer_path=show.timer_path, call_path=calls.path)
+        environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
+        environment.filters.update(
+            call_version=calls.version,
+            call_lag=calls.lag_us,
+            call_took=calls.took_us,
+            call_target=calls.target,
+            call_answer=calls.answer_of,
+            short_id=calls.short,
+            redacted_headers=calls.redacted,
+            redacted_url=redact_url,
+        )
 
     def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:
         """The rendered text."""

@@ -38,6 +38,21 @@ class Visitor:
         """Whether the visitor has the role on the namespace, or on the whole service."""
         return self.key is None or self.key.allows(Role(role), namespace)
 
+    def may_call(self, role: str, tenant_id: str) -> bool:
+        """Whether the visitor has the role for the tenant's service calls."""
+        return self.key is None or self.key.allows_tenant(Role(role), tenant_id)
+
+    def may_call_somewhere(self, role: str) -> bool:
+        """Whether the visitor has the role for any tenant."""
+        if self.key is None:
+            return True
+        return self.key.role.includes(Role(role)) and bool(self.key.tenants or not self.key.namespaces)
+
+    @property
+    def names_tenants(self) -> bool:
+        """Whether the visitor may touch some tenants only."""
+        return self.key is not None and bool(self.key.tenants or self.key.namespaces)
+
     def may_somewhere(self, role: str) -> bool:
         """Whether the visitor has the role on any namespace."""
         if self.key is None:

@@ -101,6 +101,11 @@ class Visit:
             raise Forbidden(f"This needs a key of role {role.value} that is not limited to namespaces.")
         raise Forbidden(f"Your key does not have the role {role.value} on the namespace {namespace!r}.")
 
+    def permit_tenant(self, role: Role, tenant_id: str) -> None:
+        """Raises Forbidden unless the visitor has the role for the tenant."""
+        if not self.visitor.may_call(role, tenant_id):
+            raise Forbidden(f"Your key does not have the role {role.value} for this tenant.")
+
 
 class NewCookie(RedirectResponse):
     """Leads on, with another cookie: someone has signed in or out."""
