@@ -13,6 +13,7 @@ import pytest_asyncio
 from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.postgresql_connection import connect
+from tocsin.stores.sql_keys import LeftEdges
 from tocsin.testing.store_conformance_base import claimed, finished, row, uuid_of
 
 #: Nodes of a plan that read stored rows.
@@ -125,7 +126,7 @@ async def test_all_parts_of_a_batch_go_by_their_indexes(store: PostgresStore, se
     async def execute(work: Any) -> list[int]:
         return await work(session)
 
-    await postgresql_write.apply(execute, [parts], postgresql_write.LeftEdges())
+    await postgresql_write.apply(execute, [parts], LeftEdges())
     plans = {
         name: next(text for text in logged if re.search(pattern, text))
         for name, pattern in {

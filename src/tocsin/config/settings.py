@@ -2,7 +2,8 @@
 
 The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
 that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`,
-`sqlite` and `postgresql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
+`sqlite`, `postgresql` and `mysql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the
+environment.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
+from tocsin.config.mysql import MYSQL_DURATIONS, MysqlFields, mysql_options
 from tocsin.config.values import (
     AgentTimer,
     Bytes,
@@ -75,7 +77,7 @@ LIMITS: dict[type, str] = {
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql", "ui")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "mysql", "agent", "bus", "agent_sql", "ui")
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -152,9 +154,9 @@ def fields_by_name() -> dict[str, str]:
 
 
 if TYPE_CHECKING:
-    _Limits = BaseSettings
+    _Limits = MysqlFields
 else:
-    _Limits = create_model("_Limits", __base__=BaseSettings, **_limit_fields())
+    _Limits = create_model("_Limits", __base__=MysqlFields, **_limit_fields())
 
 
 class Settings(_Limits):
@@ -175,7 +177,8 @@ class Settings(_Limits):
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
-        "`postgresql://user:password@host:port/database`, or `memory://`, which forgets. Unset: `tocsin.db` in `data_dir`.",
+        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), or `memory://`, which "
+        "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
@@ -188,7 +191,7 @@ class Settings(_Limits):
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
         description="Partitions of all timers, fixed at the first start. Unset: what the store has; "
-        "for a new one 4, in PostgreSQL 16.",
+        "for a new one 4, on a database server 16.",
     )
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
@@ -374,6 +377,14 @@ class Settings(_Limits):
             "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 
+    def mysql_options(self) -> dict[str, Any]:
+        """Keyword arguments of MysqlStore. Each of the engine's lanes has a writing connection."""
+        return {
+            **mysql_options(self),
+            "writers": self.engine_limits().lanes,
+            "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
+        }
+
     def retention_us(self) -> int:
         """Retention of a namespace created without one, microseconds."""
         return self.history_retention
@@ -430,5 +441,6 @@ def is_duration(field: str) -> bool:
 _DURATIONS = frozenset(
     {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout", "postgresql_answer_grace"}
     | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
+    | MYSQL_DURATIONS
     | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

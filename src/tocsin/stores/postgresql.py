@@ -6,7 +6,6 @@ life cycle, which connections do what, and the records that are no timers.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -30,11 +29,12 @@ from tocsin.ports.store import (
     ShardState,
 )
 from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
-from tocsin.stores.postgresql_connection import Pool, PostgresSettings
+from tocsin.stores.postgresql_connection import PostgresPool, PostgresSettings
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_errors import Doing
-from tocsin.stores.postgresql_read import LIVE, PARKED
 from tocsin.stores.postgresql_schema import prepare
+from tocsin.stores.sql_keys import LeftEdges
+from tocsin.stores.sql_pool import Commits, Doing, Lane
+from tocsin.stores.sql_rows import LIVE, PARKED
 
 T = TypeVar("T")
 
@@ -42,14 +42,6 @@ _key_encoder = msgspec.json.Encoder()
 _key_decoder = msgspec.json.Decoder(ApiKey)
 
 _MIB = 1024 * 1024
-
-
-class _Lane:
-    """A writing connection, and whose turn it is."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.turn = asyncio.Lock()
 
 
 class PostgresStore:
@@ -103,18 +95,18 @@ class PostgresStore:
         self._create = create
         self._sizes = (writers, loaders, readers)
         self._read_octets_max = read_octets_max
-        self._lanes: builtins.list[_Lane] = []
-        self._loaders: Pool | None = None
-        self._readers: Pool | None = None
-        self._commits: set[asyncio.Task[builtins.list[Applied]]] = set()
-        self._edges = postgresql_write.LeftEdges()
+        self._lanes: builtins.list[Lane[PostgresPool]] = []
+        self._loaders: PostgresPool | None = None
+        self._readers: PostgresPool | None = None
+        self._commits = Commits()
+        self._edges = LeftEdges()
 
     async def open(self, total_shards: int | None) -> int:
         """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
         if self._lanes:
             raise ConfigError(f"{self._settings.place} is open already")
         writers, loaders, readers = self._sizes
-        pool = Pool(self._settings, loaders)
+        pool = PostgresPool(self._settings, loaders)
         place, schema = self._settings.place, self._settings.schema
         try:
             number = await pool.run(
@@ -125,10 +117,10 @@ class PostgresStore:
         except BaseException:
             await pool.close()
             raise
-        self._edges = postgresql_write.LeftEdges()
+        self._edges = LeftEdges()
         self._loaders = pool
-        self._readers = Pool(self._settings, readers)
-        self._lanes = [_Lane(Pool(self._settings, 1)) for _ in range(writers)]
+        self._readers = PostgresPool(self._settings, readers)
+        self._lanes = [Lane(PostgresPool(self._settings, 1)) for _ in range(writers)]
         return number
 
     async def close(self) -> None:
@@ -183,25 +175,13 @@ class PostgresStore:
         """See the port. One statement, one transaction; batches of one shard follow one another."""
         if not batches:
             return []
-        # With as many writers as the engine has lanes, one of them is all that it takes.
-        numbers = {batch.shard_id % max(len(self._lanes), 1) for batch in batches}
-        lanes = [lane for number, lane in enumerate(self._lanes) if number in numbers]
-        if not lanes:
+        if not self._lanes:
             raise StoreUnavailable(f"{self._settings.place} is not open")
-        await _take_turn(lanes)
-        commit = asyncio.get_running_loop().create_task(self._commit(lanes, batches))
-        self._commits.add(commit)
-        commit.add_done_callback(self._commits.discard)
-        # A caller who is cancelled leaves it running: the turn lasts until the outcome is known.
-        return await asyncio.shield(commit)
-
-    async def _commit(self, lanes: Sequence[_Lane], batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        pool = lanes[0].pool
-        try:
-            return await postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges)
-        finally:
-            for lane in lanes:
-                lane.turn.release()
+        return await self._commits.run(
+            self._lanes,
+            batches,
+            lambda pool: postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges),
+        )
 
     async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
         """See the port."""
@@ -280,26 +260,13 @@ class PostgresStore:
         """Whether a statement with RETURNING changed a row."""
         return await self._write(lambda connection: connection.fetchval(sql, *values)) is not None
 
-    async def _fetched(self, pool: Pool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _fetched(self, pool: PostgresPool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._opened(pool).run(Doing.READING, work)
 
-    def _opened(self, pool: Pool | None) -> Pool:
+    def _opened(self, pool: PostgresPool | None) -> PostgresPool:
         if pool is None:
             raise StoreUnavailable(f"{self._settings.place} is not open")
         return pool
-
-
-async def _take_turn(lanes: Sequence[_Lane]) -> None:
-    """Returns when every earlier batch in these lanes is over. In order, so that nobody waits in a circle."""
-    taken: builtins.list[_Lane] = []
-    try:
-        for lane in lanes:
-            await lane.turn.acquire()
-            taken.append(lane)
-    except BaseException:
-        for lane in taken:
-            lane.turn.release()
-        raise
 
 
 async def _records(connection: Connection, sql: str, decode: Callable[[bytes], T]) -> builtins.list[T]:

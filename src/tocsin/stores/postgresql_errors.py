@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
-
-
-class Doing(Enum):
-    """What was under way. A broken connection leaves only a write in doubt."""
-
-    CONNECTING = "connecting"
-    READING = "reading"
-    WRITING = "writing"
-
+from tocsin.stores.sql_pool import Doing
 
 #: The errors that `meaning_of` is for, beside OSError and TimeoutError; anything else is a fault of the program.
 TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError, msgspec.DecodeError, UnicodeError)

@@ -27,7 +27,7 @@ from tocsin.model.errors import (
 from tocsin.ports.store import Applied, Member, ShardBatch
 from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.postgresql_errors import Doing
+from tocsin.stores.sql_pool import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
 
 

@@ -39,7 +39,7 @@ class PollingTimers:
         # The earliest due time that is known to wait.
         self._next_at: int | None = None
         self._polled_at = 0
-        self._poll_us = 0
+        self._rest_us = 0
         # Found, and not yet marked, with their due times.
         self._under_way: dict[Key, int] = {}
         # Everything due before this has been found; and the earliest that was scheduled since the look under way began.
@@ -126,8 +126,10 @@ class PollingTimers:
             self._next_at = now_us
         elif not more:
             await self._look_ahead(now_us)
-        self._poll_us = self._clock.boottime_us() - self._polled_at
-        self._observe(DuePolled(len(entries), self._poll_us))
+        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_gather_us
+        # After a quiet time the first one due should not wait long; amid many, the table should rest.
+        self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
+        self._observe(DuePolled(len(entries), poll_us))
         return more
 
     async def _look_ahead(self, now_us: int) -> None:
@@ -196,14 +198,13 @@ class PollingTimers:
         """Sleeps until the next schedule is due, or the polling interval has passed.
 
         Schedules that fall due close to one another are told together: the pause after the first is `polling_gather`, or as
-        long as several of the last polls would take if that is longer, so that the table has more rest than work.
+        long as several polls take while they keep finding something, so that the table has more rest than work.
         """
         limits = self._limits
-        gather_us = max(limits.polling_gather_us, min(_REST * self._poll_us, 10 * limits.polling_gather_us))
         while not self._closing:
             left_us = self._polled_at + limits.polling_interval_us - self._clock.boottime_us()
             if self._next_at is not None:
-                left_us = min(left_us, self._next_at + gather_us - self._clock.now_us())
+                left_us = min(left_us, self._next_at + self._rest_us - self._clock.now_us())
             if left_us <= 0:
                 return
             await self._alarm.wait(min(left_us, _SLEEP_US_MAX))

@@ -1,4 +1,4 @@
-"""The real server on PostgreSQL: timers ring, survive SIGKILL, and change hands between nodes that share the database."""
+"""The real server on databases that nodes share: timers ring, survive SIGKILL, and change hands between nodes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.calls import Inbox
 from tests.support.http import Client, Receiver
 from tests.support.server import ServerProcess
@@ -16,6 +18,13 @@ from tocsin.model.instants import format_instant
 
 #: A node that died is noticed within the member timeout; its usual five seconds would only make the tests longer.
 QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database, or of one that can be made."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
 async def rang(inbox: Inbox, names: set[str]) -> None:
@@ -44,9 +53,9 @@ async def created(servers: list[ServerProcess], url: str, name: str, in_us: int)
             await asyncio.sleep(0.02)
 
 
-async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, postgresql_url: str) -> None:
+async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
     inbox = Inbox()
-    server = ServerProcess(tmp_path / "data", "--store", postgresql_url, env=QUICK)
+    server = ServerProcess(tmp_path / "data", "--store", database_url, env=QUICK)
     async with Receiver(inbox) as receiver:
         await server.start()
         await created([server], receiver.url, "first", 50_000)
@@ -61,14 +70,14 @@ async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, postgr
     assert not list((tmp_path / "data").glob("tocsin.db*"))
 
 
-async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, database_url: str) -> None:
     inbox = Inbox()
     nodes = [
         # One service agent owns the database; the timers are everybody's.
         ServerProcess(
             tmp_path / name,
             "--store",
-            postgresql_url,
+            database_url,
             env={**QUICK, "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_ENABLED": "true" if name == "a" else "false"},
         )
         for name in ("a", "b")
@@ -84,9 +93,9 @@ async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, postgresq
         assert await nodes[1].stop() == 0
 
 
-def test_keys_and_migrations_from_the_command_line(postgresql_url: str) -> None:
+def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
     def tocsin(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tocsin", *arguments, "--store", postgresql_url]
+        command = [sys.executable, "-m", "tocsin", *arguments, "--store", database_url]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     missing = tocsin("keys", "list")
