@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import Window, chromium, chromium_path, window
 from tests.e2e.tenant import Tenant
@@ -54,3 +54,7 @@ async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window
 @pytest.fixture
 async def tenant(server: ServerProcess) -> Tenant:
     return Tenant(server)
+
+
+#: Pages show what happened a second or so later; a busy machine may take several.
+expect.set_options(timeout=15_000)

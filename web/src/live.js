@@ -5,6 +5,7 @@ import { showTimes } from "./times.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
+const LOOK_AGAIN_MS = 1000;
 let source = null;
 let lostTimer = 0;
 
@@ -125,8 +126,27 @@ async function heardOnPage(one, news) {
   now.dataset.changed = news.changed;
   now.dataset.created = news.created;
   if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+  keepLooking(one.id);
   // Nothing more happens to what has finished.
   if ("over" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
+}
+
+// What has just been answered is written a moment later, and nobody says when: while the page shows something under way, it
+// looks again by itself.
+let looking = null;
+
+function keepLooking(id) {
+  clearTimeout(looking);
+  const underWay = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "ringing";
+  if (!underWay()) return;
+  looking = setTimeout(async () => {
+    const before = document.getElementById(id);
+    if (!document.hidden && before) {
+      await refreshPart(before, location.pathname + location.search);
+      if (document.getElementById(id) !== before) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+    }
+    keepLooking(id);
+  }, LOOK_AGAIN_MS);
 }
 
 async function refreshPart(part, url) {
@@ -168,6 +188,8 @@ function heardInOverview(news) {
 
 export function startLive() {
   open();
+  const one = document.querySelector("[data-one]");
+  if (one) keepLooking(one.id);
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });
