@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test test-fast lint format simulate mutants bench docs lock clean
+.PHONY: help run demo web screenshots setup test test-fast lint format simulate mutants bench docs lock clean pages
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -28,10 +28,36 @@ $(VENV)/.dev: $(VENV)/.main requirements/dev.txt
 
 setup: $(VENV)/.dev ## install everything, tests' needs included, into .venv
 
-run: $(VENV)/.main ## serve on http://127.0.0.1:8080 with SQLite under ./data
+NODE_20 := node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'
+WEB_SOURCES := $(wildcard web/src/* web/build.mjs web/package-lock.json)
+STATIC := src/tocsin/ui/static/manifest.json
+
+web/node_modules/.package-lock.json: web/package-lock.json web/.npmrc
+	@echo "Installing what the web pages are built with …"
+	@cd web && npm ci --silent
+	@touch $@
+
+$(STATIC): web/node_modules/.package-lock.json $(WEB_SOURCES)
+	@cd web && node build.mjs
+
+web: ## build the web pages into src/tocsin/ui/static
+	@command -v npm >/dev/null && $(NODE_20) || { echo "The web pages need Node.js 20 or newer, with npm." >&2; exit 1; }
+	@$(MAKE) --no-print-directory $(STATIC)
+
+# Without Node.js everything but the pages works, so `run` goes on.
+pages:
+	@if $(MAKE) --question --no-print-directory $(STATIC) 2>/dev/null; then :; \
+	elif ! command -v npm >/dev/null || ! $(NODE_20); then \
+	  echo "Node.js 20 or newer with npm is not here, so the web pages are not built; API and engine run all the same." >&2; \
+	else $(MAKE) --no-print-directory $(STATIC) || echo "The web pages could not be built (see above); API and engine run all the same." >&2; fi
+
+screenshots: $(VENV)/.dev web ## take pictures of every page for the docs, into docs/images
+	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
+
+run: $(VENV)/.main pages ## serve on http://127.0.0.1:8080 with SQLite under ./data
 	@exec $(BIN)/tocsin serve $(ARGS)
 
-demo: $(VENV)/.main ## a server, a receiver and a handful of timers in one terminal
+demo: $(VENV)/.main pages ## a server, a receiver and a handful of timers in one terminal
 	@exec $(BIN)/tocsin demo $(ARGS)
 
 test: $(VENV)/.dev ## run all tests
@@ -68,4 +94,4 @@ lock: $(VENV)/.dev ## pin dependencies anew, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 
 clean: ## remove what was built and installed (never ./data)
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
+	@rm -rf $(VENV) web/node_modules src/tocsin/ui/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results

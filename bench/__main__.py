@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, figures, limits
+from bench import agent, figures, limits, processes
 
 
 def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -42,7 +42,13 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=5_000, help="timers a second of the lag figure")
     parser.add_argument("--pending", type=int, default=1_000_000, help="timers of the pending figure")
     parser.add_argument("--out", default="bench/results", help="folder of the JSON")
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help="postgresql://…: keep timers there, in schemas bench_…, instead of in SQLite's files",
+    )
     args = parser.parse_args()
+    processes.store_url = args.store
     results: dict[str, Any] = {}
     for name, measure in _plan(args).items():
         print(f"measuring {name} …", file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,13 +51,21 @@ class Running:
             self.process.wait()
 
 
+#: The database that servers keep their timers in, each data folder's in a schema of its own; None for SQLite's files.
+store_url: str | None = None
+
+
 @contextlib.contextmanager
 def server(data_dir: Path, *flags: str) -> Iterator[Running]:
-    """`tocsin serve` on a free port, with its log beside its data."""
+    """`tocsin serve` on a free port, ready, with its log beside its data."""
+    environment = dict(os.environ)
+    if store_url is not None:
+        flags = (*flags, "--store", store_url)
+        environment["TOCSIN_POSTGRESQL_SCHEMA"] = "bench_" + hashlib.sha256(bytes(data_dir.resolve())).hexdigest()[:16]
     with (data_dir / "server.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
-            stdout=subprocess.PIPE, stderr=log, text=True,
+            stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
         )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -66,10 +76,24 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
                 break
         else:
             raise RuntimeError((data_dir / "server.log").read_text()[-2000:])
+        _wait_until_ready(running.port)
         yield running
     finally:
         if process.poll() is None:
             Running(process, 0).end()
+
+
+def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
+    """Until every shard is this node's: of a shared database it claims them some seconds after its start."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/cluster", timeout=5) as answer:
+            cluster = json.load(answer)
+        if sum(shard["ownedHere"] for shard in cluster["shards"]) == cluster["totalShards"]:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not all shards were claimed within {timeout_s:g} s")
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
     python bench/store.py                       # all measures, SQLite in a temporary folder of the working directory
     python bench/store.py --rows 50000 --set page_bytes=8192 --set wal_checkpoint_pages=1000
+    python bench/store.py --postgresql postgresql://user@host/database    # a schema named bench, which is dropped first
+    python bench/store.py --mysql mysql://user@host/bench                 # a database, which is dropped first
 
 Every figure stands beside the machine's own limits measured in the same run: fsyncs a second, and bytes a second in
 synced writes of a large batch's size. Prints a table and writes JSON to bench/results/store.json.
@@ -24,9 +26,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, HistoryRow, ListQuery, ShardBatch, Store, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_connection import connect
+from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sqlite import SqliteStore
 
 OWNER = b"bench-incarnatio"
@@ -179,6 +186,24 @@ async def measure_list(store: Store) -> dict[str, float]:
     return {"pages/s": 50 / seconds, "worst ms": max(each) * 1e3}
 
 
+async def make_store(options: argparse.Namespace, folder: Path, settings: dict[str, Any]) -> Store:
+    """The store that is measured, empty."""
+    if options.memory:
+        return MemoryStore()
+    if options.mysql is not None:
+        store = MysqlStore(options.mysql, **settings)
+        connection = await connect(store._settings, database=False)
+        await connection.run(b"DROP DATABASE IF EXISTS `%b`" % store._settings.database.encode())
+        await connection.close(timeout=5)
+        return store
+    if options.postgresql is None:
+        return SqliteStore(folder / "bench.db", **settings)
+    session = await asyncpg.connect(options.postgresql)
+    await session.execute("DROP SCHEMA IF EXISTS bench CASCADE")
+    await session.close()
+    return PostgresStore(options.postgresql, schema="bench", **settings)
+
+
 async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict[str, float]]]:
     """Every measure in turn, on one growing store."""
     results: list[tuple[str, dict[str, float]]] = []
@@ -189,7 +214,7 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
 
     note("disk", disk_limits(folder))
     settings = {name: int(value) if value.isdigit() else value for name, value in options.set}
-    store: Store = MemoryStore() if options.memory else SqliteStore(folder / "bench.db", **settings)
+    store = await make_store(options, folder, settings)
     await store.open(SHARDS)
     for shard_id in range(SHARDS):
         await store.claim(shard_id, expected_version=0, owner=OWNER)
@@ -226,6 +251,8 @@ def main() -> None:
     )
     parser.add_argument("--switch-interval-ms", type=float, default=5.0, help="the interpreter's switch interval")
     parser.add_argument("--memory", action="store_true", help="measure the memory store instead")
+    parser.add_argument("--postgresql", metavar="URL", help="measure PostgreSQL in this database instead")
+    parser.add_argument("--mysql", metavar="URL", help="measure MySQL or MariaDB in this database instead")
     parser.add_argument("--folder", type=Path, default=Path.cwd() / "build")
     options = parser.parse_args()
     sys.setswitchinterval(options.switch_interval_ms / 1e3)

@@ -27,6 +27,7 @@ from tocsin.config.settings import is_duration, limit_setting
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.instants import format_duration
 from tocsin.model.validation import InputLimits
+from tocsin.ui.limits import UiLimits
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
@@ -79,6 +80,7 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
     ("Callbacks", "The HTTP client that calls the webhooks.", CallbackLimits),
     ("Timers", "What a timer, a namespace or a list can ask for.", InputLimits),
     ("Requests", "HTTP requests as such.", ApiLimits),
+    ("Web pages", "What the pages take and keep.", UiLimits),
     (
         "The service agent",
         "Service calls: what they can ask for, and how the agent spends time and memory.",

@@ -52,12 +52,14 @@ LIST_READS_MAX = 20
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None."""
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
+    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`."""
 
     timer: Timer
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
+    parked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +479,9 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         reason = f"its stored record can't be read: {error}"
         timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
         timer.tags = row.tags
-    return TimerView(timer, row.uuid, shard_id, row.execute_at if isinstance(row, StoredRow) else None)
+    if isinstance(row, StoredRow):
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
+    return TimerView(timer, row.uuid, shard_id, None)
 
 
 _CURSOR = struct.Struct(">q16s32s")

@@ -191,14 +191,14 @@ async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
     assert await change(database, running(mine)) == {mine.key}
     assert (await load(database, theirs.key)) == msgspec.structs.replace(theirs, tags=())
     assert await database.timers.mark_fired([mine.key], NOW) == 1
-    assert await database.timers.find_due([TENANT], NOW * 2, 10) == []
-    assert await database.timers.find_due([OTHER_TENANT], NOW * 2, 10) == [entry(theirs)]
-    assert await database.timers.due_tenants(NOW * 2, 10) == [OTHER_TENANT]
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
+    assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
+    assert await database.timers.due_tenants(0, NOW * 2, 10) == [OTHER_TENANT]
     await database.executions.finish([(end(execution), envelope(mine))])
     (unfinished,) = await database.executions.unfinished(10)
     assert unfinished == other_execution
     await database.timers.delete_timers([mine.key])
-    assert await database.timers.find_due([OTHER_TENANT], NOW * 2, 10) == [entry(theirs)]
+    assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
     assert await database.calls.transact(lambda t: t.delete_scheduled([mine.key])) == set()
     await change(database, finished(theirs))
     assert await database.calls.transact(lambda t: t.purge(NOW * 2, 10)) == 1

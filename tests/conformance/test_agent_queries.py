@@ -64,6 +64,14 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     assert await database.queries.executions(Key(OTHER_TENANT, one.service_call_id)) == []
 
 
+async def test_many_calls_are_found_at_once(database: AgentDatabase) -> None:
+    one, two, foreign = call(tags=("a",)), call(), call(OTHER_TENANT)
+    await insert(database, one, two, foreign)
+    found = await database.queries.find_many([one.key, Key(TENANT, new_id()), two.key, Key(TENANT, foreign.key[1])])
+    assert {each.service_call_id: each for each in found} == {each.key[1]: record(each) for each in (one, two)}
+    assert await database.queries.find_many([]) == []
+
+
 def _calls() -> list[ServiceCall]:
     """Of two tenants, several at each instant, in all statuses, with all sets of tags."""
     return [

@@ -30,9 +30,9 @@ async def test_schedules_are_found_in_due_order_across_tenants(database: AgentDa
     await insert(database, *calls)
     await database.timers.schedule_timers([entry(c) for c in calls])
     due = sorted((entry(c) for c in calls if c.due_at <= NOW + 6), key=lambda e: e.due_at)
-    assert await database.timers.find_due([TENANT, OTHER_TENANT, new_id()], NOW + 6, 100) == due
-    assert await database.timers.find_due([TENANT, OTHER_TENANT], NOW + 6, 3) == due[:3]
-    assert await database.timers.find_due([], NOW + 6, 3) == []
+    assert await database.timers.find_due([TENANT, OTHER_TENANT, new_id()], 0, NOW + 6, 100) == due
+    assert await database.timers.find_due([TENANT, OTHER_TENANT], 0, NOW + 6, 3) == due[:3]
+    assert await database.timers.find_due([], 0, NOW + 6, 3) == []
     assert await database.timers.next_due_at(NOW - 1) == NOW
 
 
@@ -41,9 +41,9 @@ async def test_tenants_with_something_due_come_the_earliest_first(database: Agen
     calls = [call(tenant, due_at=NOW + 10 - n) for n, tenant in enumerate(tenants) for _ in range(3)]
     await insert(database, *calls)
     await database.timers.schedule_timers([entry(c) for c in calls])
-    assert await database.timers.due_tenants(NOW + 9, 10) == tenants[:0:-1]
-    assert await database.timers.due_tenants(NOW + 9, 2) == [tenants[4], tenants[3]]
-    assert await database.timers.due_tenants(NOW + 5, 10) == []
+    assert await database.timers.due_tenants(0, NOW + 9, 10) == tenants[:0:-1]
+    assert await database.timers.due_tenants(0, NOW + 9, 2) == [tenants[4], tenants[3]]
+    assert await database.timers.due_tenants(0, NOW + 5, 10) == []
 
 
 async def test_a_schedule_is_replaced_while_it_waits_and_stays_once_reached(database: AgentDatabase) -> None:
@@ -53,12 +53,12 @@ async def test_a_schedule_is_replaced_while_it_waits_and_stays_once_reached(data
     moved = entry(one, due_at=NOW + 5, correlation_id=new_id(), registered_at=NOW + 1)
     await database.timers.schedule_timers([moved])
     waiting = moved._replace(registered_at=NOW)
-    assert await database.timers.find_due([TENANT], NOW + 5, 10) == [waiting]
+    assert await database.timers.find_due([TENANT], 0, NOW + 5, 10) == [waiting]
     assert await database.timers.mark_fired([one.key], NOW + 6) == 1
     assert await database.timers.mark_fired([one.key], NOW + 7) == 0
     await database.timers.schedule_timers([entry(one, due_at=NOW + 9)])
     assert await database.timers.find_by_correlation(waiting.correlation_id) == [waiting._replace(reached_at=NOW + 6)]
-    assert await database.timers.find_due([TENANT], NOW * 2, 10) == []
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
     assert await database.timers.next_due_at(0) is None
 
 
@@ -66,7 +66,7 @@ async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -
     here, gone = call(), call()
     await insert(database, here)
     await database.timers.schedule_timers([entry(gone), entry(here)])
-    assert await database.timers.find_due([TENANT], NOW * 2, 10) == [entry(here)]
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(here)]
     assert await database.timers.mark_fired([gone.key, here.key], NOW) == 1
 
 
@@ -76,7 +76,7 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
     await database.timers.schedule_timers([entry(one), entry(two)])
     for _ in range(2):
         await database.timers.delete_timers([one.key, Key(TENANT, new_id())])
-    assert await database.timers.find_due([TENANT], NOW * 2, 10) == [entry(two)]
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
     await database.timers.delete_timers([])
 
 
@@ -185,4 +185,4 @@ async def test_instants_keep_their_microseconds(database: AgentDatabase) -> None
     loaded = await database.calls.transact(lambda t: t.load([c.key for c in calls]))
     assert loaded == {c.key: c for c in calls}
     await database.timers.schedule_timers([entry(c) for c in calls])
-    assert [e.due_at for e in await database.timers.find_due([TENANT], moments[-1], 10)] == moments
+    assert [e.due_at for e in await database.timers.find_due([TENANT], 0, moments[-1], 10)] == moments

@@ -36,7 +36,7 @@ from tocsin.telemetry.clock import SystemClock
 
 MS = 1_000
 TIMEOUT_S = 30.0
-KINDS = ["memory table", "sqlite", "engine"]
+KINDS = ["memory table", "sqlite", "postgresql", "engine"]
 LIMITS = AgentLimits(polling_batch_max=7)
 CLOCK = SystemClock()
 new_id = Uuid7Source(CLOCK.now_us)
@@ -246,25 +246,25 @@ class EngineHarness:
         await self._caller.close()
 
 
-def make_harness(request: pytest.FixtureRequest, folder: Path) -> Harness:
-    """The one that the parameter names."""
+@pytest.fixture(params=KINDS)
+def unopened(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    """One of each kind. Not asynchronous: only so can it ask for a database's URL, which is."""
     match request.param:
         case "engine":
             return EngineHarness()
         case "sqlite":
-            return SqlHarness(f"sqlite:///{folder / 'agent.db'}")
+            return SqlHarness(f"sqlite:///{tmp_path / 'agent.db'}")
         case "postgresql":
             return SqlHarness(request.getfixturevalue("postgresql_url"))
     return PollingHarness(MemoryTimerStore())
 
 
-@pytest.fixture(params=KINDS)
-async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Harness]:
-    harness = make_harness(request, tmp_path)
-    await harness.open()
-    yield harness
-    await harness.close()
-    assert not harness.failures
+@pytest.fixture
+async def harness(unopened: Harness) -> AsyncIterator[Harness]:
+    await unopened.open()
+    yield unopened
+    await unopened.close()
+    assert not unopened.failures
 
 
 @pytest.fixture

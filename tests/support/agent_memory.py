@@ -243,13 +243,13 @@ class MemoryTimerStore:
     def _waiting(self) -> list[TimerEntry]:
         return sorted((e for e in self.entries.values() if e.reached_at is None), key=lambda entry: entry.due_at)
 
-    async def due_tenants(self, now_us: int, limit: int) -> list[str]:
+    async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
         await self._enter()
-        return list(dict.fromkeys(e.tenant_id for e in self._waiting() if e.due_at <= now_us))[:limit]
+        return list(dict.fromkeys(e.tenant_id for e in self._waiting() if from_us <= e.due_at <= now_us))[:limit]
 
-    async def find_due(self, tenant_ids: Collection[str], now_us: int, limit: int) -> list[TimerEntry]:
+    async def find_due(self, tenant_ids: Collection[str], from_us: int, now_us: int, limit: int) -> list[TimerEntry]:
         await self._enter()
-        return [e for e in self._waiting() if e.tenant_id in tenant_ids and e.due_at <= now_us][:limit]
+        return [e for e in self._waiting() if e.tenant_id in tenant_ids and from_us <= e.due_at <= now_us][:limit]
 
     async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
         await self._enter()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -94,8 +96,16 @@ class PostgresServer:
         return self.url(name)
 
     def kill(self) -> None:
-        """SIGKILL to the server's main process (the others notice and end), and wait: a crash of the server."""
+        """SIGKILL to the server's main process and to those that serve connections, and wait: a crash of the server."""
+        assert self.process is not None
+        children = _children(self.process.pid)
         self._end(signal.SIGKILL)
+        # They would notice and end by themselves, but answer once more before that.
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        for child in children:
+            _wait_until_gone(child)
 
     def stop(self) -> None:
         """Ends at once, in order: connections are cut, transactions under way are lost, committed ones are not."""
@@ -127,6 +137,24 @@ def _programs() -> Path:
 def _as_nobody() -> list[str]:
     """PostgreSQL refuses root. In a user namespace root looks like somebody else and still reads its own files."""
     return ["unshare", "-U", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _wait_until_gone(pid: int, timeout_s: float = 30.0) -> None:
+    """Somebody else's child can't be waited for; a zombie counts as gone."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":
+            return
+        time.sleep(0.002)
+    raise TimeoutError(f"process {pid} does not end")
 
 
 def _run(command: list[str]) -> None:

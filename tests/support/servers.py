@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import pytest_asyncio
 
+from tests.support.mariadb import MariadbServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
 
@@ -57,6 +58,36 @@ def nats() -> Iterator[NatsServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
     server = NatsServer()
     try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_mariadb() -> Iterator[MariadbServer]:
+    """A server that nobody may stop; take `mariadb` for one's own."""
+    server = MariadbServer()
+    try:
+        server.init()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def mysql_url(shared_mariadb: MariadbServer) -> str:
+    """The URL of a database of the test's own, which doesn't exist yet."""
+    return shared_mariadb.new_url()
+
+
+@pytest.fixture
+def mariadb() -> Iterator[MariadbServer]:
+    """A server of the test's own, running, to be stopped and killed at will."""
+    server = MariadbServer(fsync=True)
+    try:
+        server.init()
         server.start()
         yield server
     finally:

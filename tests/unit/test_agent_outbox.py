@@ -283,7 +283,22 @@ async def test_close_does_not_wait_for_ever():
     await world.bus.count(1)
     await world.dispatcher.close()
     assert not world.tables.published
-    assert world.told(AgentStepFailed)
+    world.bus.answer = lambda envelope: BusUnavailable("the bus was closed")
+    world.bus.settle(world.bus.posts[0])
+    assert not world.events
+
+
+async def test_close_tells_of_what_could_not_be_marked():
+    world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
+    world.dispatcher.start()
+    world.append(1)
+    await world.outbox.all_settled()
+    world.tables.fail_next += [StoreUnavailable("gone")] * 1_000
+    world.append(1)
+    await world.bus.count(2)
+    await world.dispatcher.close()
+    steps = [event.step for event in world.events if isinstance(event, AgentStepFailed)]
+    assert steps[-1] == "outbox close"
 
 
 async def test_sent_but_not_marked_is_sent_again_after_a_crash():

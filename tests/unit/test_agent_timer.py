@@ -273,6 +273,24 @@ class TestPolling:
         fake.clock.advance(SECOND)
         await fake.until(lambda: len(fake.told) == 2)
 
+    async def test_a_schedule_committed_just_after_the_look_that_should_have_found_it_is_not_overlooked(
+        self, fake: Worker
+    ):
+        ask = fake.store.due_tenants
+
+        async def meanwhile(from_us: int, now_us: int, limit: int) -> list[str]:
+            found = await ask(from_us, now_us, limit)
+            fake.store.due_tenants = ask  # type: ignore[method-assign]
+            await fake.timers.schedule([entry(EPOCH_US - 1)])
+            return found
+
+        fake.store.due_tenants = meanwhile  # type: ignore[method-assign]
+        await fake.timers.start(fake.on_due)
+        await fake.until(lambda: fake.polls == 1)
+        assert isinstance(fake.clock, FakeClock)
+        fake.clock.jump(SECOND)
+        await fake.until(lambda: len(fake.told) == 1)
+
     async def test_what_falls_due_close_together_is_told_together(self):
         clock = SystemClock()
         worker = Worker(clock, AgentLimits(polling_gather_us=200_000))

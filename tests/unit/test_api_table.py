@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tocsin.api import call, errors
+from tocsin.api import call
 from tocsin.api.operations import OPERATIONS, Reach
+from tocsin.contract import errors
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
 

@@ -96,6 +96,7 @@ class TestSources:
             settings.bus_limits(),
             settings.sql_settings(),
             settings.cluster_limits(),
+            settings.ui_limits(),
         )
         assert {type(limits) for limits in made} == LIMITS.keys()
         for limits in made:
@@ -144,7 +145,7 @@ class TestStore:
     def test_an_absolute_data_folder(self, tmp_path):
         assert load_settings({"data_dir": tmp_path}).sqlite_path() == tmp_path / "tocsin.db"
 
-    @pytest.mark.parametrize("url", ["mysql://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
+    @pytest.mark.parametrize("url", ["oracle://u:secret@h/db", "tocsin.db", "sqlite://", "sqlite://tocsin.db", ""])
     def test_what_has_no_adapter_is_refused_naming_what_has(self, url):
         said = refusal(store=url)
         assert said.startswith("store (--store)")

@@ -6,6 +6,7 @@ defaults: a message written by an older version, in an outbox or a stream, has t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
@@ -224,11 +225,18 @@ EVENTS: tuple[type[Message], ...] = (
     ExecutionInterrupted,
 )
 
+#: Half as many as there may be decoded messages in memory for those who look again.
+_REMEMBERED_MAX = 2_048
+
 _encode = msgspec.json.Encoder().encode
 
 
 class Registry:
-    """The known types. `seal` and `open` are the only ways into and out of an envelope."""
+    """The known types. `seal` and `open` are the only ways into and out of an envelope.
+
+    A message is decoded once however many look at the same envelope in this process, as with a bus that checks what it
+    is given and hands the very same object to a handler: the last ones decoded are remembered.
+    """
 
     types: ClassVar[dict[str, type[Message]]] = {kind.__name__: kind for kind in (*COMMANDS, *REPLIES, *EVENTS)}
 
@@ -236,6 +244,8 @@ class Registry:
         self._new_id = new_id
         self._now_us = now_us
         self._decoders = {name: msgspec.json.Decoder(kind) for name, kind in self.types.items()}
+        self._opened: dict[str, tuple[Envelope, Message]] = {}
+        self._opened_before: dict[str, tuple[Envelope, Message]] = {}
 
     def seal(
         self,
@@ -265,6 +275,16 @@ class Registry:
 
     def open(self, envelope: Envelope) -> Message:
         """The message inside; InvalidMessage when it isn't what its type prescribes."""
+        known = self._opened.get(envelope.id) or self._opened_before.get(envelope.id)
+        if known is not None and known[0] is envelope:
+            return known[1]
+        message = self._decode(envelope)
+        if len(self._opened) >= _REMEMBERED_MAX:
+            self._opened_before, self._opened = self._opened, {}
+        self._opened[envelope.id] = envelope, message
+        return message
+
+    def _decode(self, envelope: Envelope) -> Message:
         decoder = self._decoders.get(envelope.type)
         if decoder is None:
             raise InvalidMessage(f"{envelope.type!r} is no registered message type")
@@ -283,6 +303,8 @@ class Registry:
 
 
 def _check_ids(envelope: Envelope) -> None:
+    if _IDS.match(f"{envelope.id} {envelope.tenant_id} {envelope.aggregate_id}") is not None:
+        return
     for field, value in (
         ("id", envelope.id),
         ("tenantId", envelope.tenant_id),
@@ -290,3 +312,8 @@ def _check_ids(envelope: Envelope) -> None:
     ):
         if not is_uuid7(value):
             raise InvalidMessage(f"{envelope.type}: {field} {value!r} is not a UUID v7")
+
+
+_UUID7 = "[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+#: All three at once, which is how they nearly always are.
+_IDS = re.compile(rf"{_UUID7} {_UUID7} {_UUID7}\Z")

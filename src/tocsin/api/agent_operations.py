@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.api import agent_wire
 from tocsin.api.operation import Operation, Parameter, Reach
+from tocsin.contract import agent_wire
 from tocsin.model.access import Role
 
 SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"
@@ -17,7 +17,7 @@ _SERVICE_CALL_ID = Parameter(
 _TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="starred")
 _ONE = (_TENANT_ID, _SERVICE_CALL_ID)
 
-_COMMAND_ERRORS = {429: ("OVERLOADED",), 503: ("BROKER_UNAVAILABLE", "COMMAND_UNANSWERED")}
+_COMMAND_ERRORS = {429: ("OVERLOADED",), 503: ("BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "COMMAND_FAILED")}
 _NOT_FOUND = {404: ("SERVICE_CALL_NOT_FOUND",)}
 _READ_ERRORS = {503: ("STORE_FAILURE",)}
 

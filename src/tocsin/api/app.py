@@ -16,11 +16,21 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.access import KeyRing, authenticate, require_role, require_service, require_tenant
 from tocsin.api.call import ApiLimits, Call, Handler, Page
-from tocsin.api.convert import Intake
-from tocsin.api.errors import (
+from tocsin.api.mounted import Mounted
+from tocsin.api.namespaces import NamespaceHandlers
+from tocsin.api.openapi import describe
+from tocsin.api.operation import Operation, Reach
+from tocsin.api.operators import OperatorHandlers
+from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
+from tocsin.api.service_calls import ServiceCallHandlers
+from tocsin.api.templates import read_query
+from tocsin.api.timers import TimerHandlers
+from tocsin.contract.access import KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.contract.convert import Intake
+from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
+    Forbidden,
     HeadersTooLarge,
     MethodNotAllowed,
     RouteNotFound,
@@ -28,16 +38,8 @@ from tocsin.api.errors import (
     problem,
     problem_headers,
 )
-from tocsin.api.mounted import Mounted
-from tocsin.api.namespaces import NamespaceHandlers
-from tocsin.api.openapi import describe
-from tocsin.api.operation import Operation, Reach
-from tocsin.api.operators import OperatorHandlers
-from tocsin.api.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
-from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
-from tocsin.api.service_calls import ServiceCallHandlers
-from tocsin.api.templates import read_query
-from tocsin.api.timers import TimerHandlers
+from tocsin.contract.hosts import Hosts
+from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules
@@ -58,6 +60,9 @@ Answer = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
+#: Headers that browsers send and can't be kept from sending by a page; one of them comes with every request of theirs.
+_BROWSERS_MARKS = (b"accept-language", b"origin", b"sec-fetch-site")
+
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
@@ -76,6 +81,8 @@ class Api:
 
     `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it.
     While `leaving`, clients are asked to close their connections.
+    `hosts` are the names under which browsers are answered without a key; None stands for all.
+
     `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
     an exception in `startup` keeps the server from starting.
     """
@@ -92,6 +99,7 @@ class Api:
         limits: ApiLimits | None = None,
         agent: ServiceCalls | None = None,
         relay: Relay | None = None,
+        hosts: Hosts | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
         shutdown: Hook | None = None,
@@ -99,6 +107,7 @@ class Api:
         self._limits = limits = limits or ApiLimits()
         self._clock = clock
         self._keys = keys
+        self._hosts = hosts
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
         self._extra = extra
         self._relay = relay
@@ -221,7 +230,17 @@ class Api:
         key = authenticate(headers.get(b"authorization"), self._keys)
         if key is not None:
             _check_reach(route.operation, key, parameters)
+        elif self._hosts is not None and any(mark in headers for mark in _BROWSERS_MARKS):
+            self._check_host(headers)
         return key
+
+    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        """Where no key is needed, a page of any site could ask in its visitor's name if it got its own name to lead
+        here; browsers then send that name."""
+        assert self._hosts is not None
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._hosts.accepts(host):
+            raise Forbidden(f"browsers are not answered under the name {host!r}; name it in the setting ui.origins")
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tocsin.api.access import require_namespace
+from tocsin.contract.access import require_namespace
 from tocsin.model.access import ApiKey, Role
 
 _NONE: Mapping[str, Any] = MappingProxyType({})

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tocsin.api.app import Api
-from tocsin.api.errors import HeadersTooLarge, HeadTimeout, MalformedRequest
+from tocsin.contract.errors import HeadersTooLarge, HeadTimeout, MalformedRequest
 from tocsin.model.errors import TocsinError
 
 

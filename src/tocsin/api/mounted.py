@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tocsin.api.errors import of_foreign_answer
-from tocsin.api.reading import Receive
+from tocsin.contract.errors import of_foreign_answer
+from tocsin.contract.reading import Receive
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -37,6 +37,7 @@ class Mounted:
             if replaced is None:
                 await send(message)
 
+        scope.setdefault("state", {})["correlation_id"] = correlation_id
         try:
             await self._app(scope, receive, watch)
         except Exception as error:

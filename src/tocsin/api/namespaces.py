@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api import wire
 from tocsin.api.call import Call, Handler
-from tocsin.api.convert import Intake, namespace_answer
-from tocsin.api.reading import JsonReader
+from tocsin.contract import wire
+from tocsin.contract.convert import Intake, namespace_answer
+from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.service import TimerService
 

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from tocsin.agent.limits import AgentLimits
-from tocsin.api import agent_openapi, agent_wire, wire
+from tocsin.api import agent_openapi
 from tocsin.api.call import ApiLimits
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
+from tocsin.contract import agent_wire, wire
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import METHODS, InputLimits
 

@@ -5,9 +5,9 @@ Dispatch, the OpenAPI document and the documentation page are all made from it.
 
 from __future__ import annotations
 
-from tocsin.api import wire
 from tocsin.api.agent_operations import AGENT_OPERATIONS
 from tocsin.api.operation import Operation, Reach
+from tocsin.contract import wire
 from tocsin.model.access import Role
 
 __all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
@@ -219,7 +219,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="docs",
         method="GET",
         # The root too: who opens the address that `make run` prints should find something to read.
-        paths=(f"{API_PREFIX}/docs", "/docs", "/"),
+        paths=(f"{API_PREFIX}/docs", "/docs"),
         summary="A page to read it",
         description="The description as a page.",
         tag="Documentation",

@@ -7,10 +7,10 @@ from importlib.resources import files
 
 import msgspec
 
-from tocsin.api import wire
 from tocsin.api.call import Call, Handler, Page
-from tocsin.api.convert import cluster_answer
-from tocsin.api.errors import NotReady
+from tocsin.contract import wire
+from tocsin.contract.convert import cluster_answer
+from tocsin.contract.errors import NotReady
 from tocsin.service import TimerService
 
 #: The page may run its own script and style and ask its own server, and nothing else.

@@ -9,12 +9,13 @@ from msgspec import UNSET
 
 from tocsin.agent.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.agent.api.service_calls import CallDetail, ServiceCalls
-from tocsin.agent.api.validation import CallStatus, PageRequest, Submission
-from tocsin.api import agent_wire as wire
+from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.api.agent_operations import SERVICE_CALLS
 from tocsin.api.call import Call, Handler, Page
-from tocsin.api.instants import format_instant
-from tocsin.api.reading import JsonReader
+from tocsin.contract import agent_wire as wire
+from tocsin.contract.agent_convert import submission
+from tocsin.contract.instants import format_instant
+from tocsin.contract.reading import JsonReader
 from tocsin.model.redaction import redact_headers, redact_url
 
 
@@ -40,21 +41,9 @@ class ServiceCallHandlers:
 
     async def submit(self, call: Call) -> Page:
         """Accepts a call."""
-        sent = self._submit.read(call.body)
-        spec = sent.request_spec
-        submission = Submission(
-            name=sent.name,
-            method=spec.method,
-            url=spec.url,
-            headers={} if spec.headers is UNSET or spec.headers is None else spec.headers,
-            body=None if spec.body is UNSET else bytes(spec.body),
-            due_at=None if sent.due_at is UNSET else sent.due_at,
-            tags=() if sent.tags is UNSET else sent.tags,
-            service_call_id=None if sent.service_call_id is UNSET else sent.service_call_id,
-            idempotency_key=None if sent.idempotency_key is UNSET else sent.idempotency_key,
-        )
+        sent = submission(self._submit.read(call.body))
         tenant_id = call.parameters["tenantId"]
-        submitted = await self._calls.submit(tenant_id, submission, call.correlation_id)
+        submitted = await self._calls.submit(tenant_id, sent, call.correlation_id)
         answer = wire.SubmittedServiceCall(
             submitted.service_call_id, CallStatus(submitted.status), submitted.correlation_id
         )

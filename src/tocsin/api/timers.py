@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api import wire
 from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler
-from tocsin.api.convert import Intake, moved, timer_answer, traceparent_of
-from tocsin.api.errors import MalformedBody, item_error
-from tocsin.api.reading import JsonReader
+from tocsin.contract import wire
+from tocsin.contract.convert import Intake, moved, timer_answer, traceparent_of
+from tocsin.contract.errors import MalformedBody, item_error
+from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer

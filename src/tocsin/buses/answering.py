@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tocsin.buses.delivery import describe
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import Unavailable
-from tocsin.ports.bus import BusObserver, BusOverloaded, BusUnavailable, DeliveryFailed, Responder
+from tocsin.ports.bus import BusObserver, BusOverloaded, BusUnavailable, CommandFailed, DeliveryFailed, Responder
 
 #: Takes the reply to a command, or why there is none; called once, must not raise.
 Reply = Callable[[Envelope | Exception], None]
@@ -84,7 +84,7 @@ class Answering:
                 raise RuntimeError(f"{len(replies)} replies to {len(batch)} commands")
         except asyncio.CancelledError:
             for _, reply in batch:
-                reply(Unavailable("the command was interrupted; whether it took effect isn't known"))
+                reply(CommandFailed("the command was interrupted; whether it took effect isn't known"))
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
@@ -114,7 +114,7 @@ class Answering:
         )
 
 
-def failure_reply(error: Exception) -> Unavailable:
+def failure_reply(error: Exception) -> CommandFailed:
     """What the requester is told; the details, which may name what concerns only operators, are in the event."""
     after_s = error.retry_after_s if isinstance(error, Unavailable) else 1.0
-    return Unavailable(f"the command could not be carried out now ({type(error).__name__})", after_s)
+    return CommandFailed(f"the command could not be carried out now ({type(error).__name__})", after_s)

@@ -15,13 +15,13 @@ from tocsin.buses.delivery import describe
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.nats_connection import NatsConnection
 from tocsin.model.envelope import Envelope
-from tocsin.model.errors import TocsinError, Unavailable
-from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, InvalidMessage, RequestUnanswered
+from tocsin.model.errors import TocsinError
+from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, CommandFailed, InvalidMessage, RequestUnanswered
 
 _ERROR = "Tocsin-Error"
 _DETAIL = "Tocsin-Error-Detail"
 _FAILURES: dict[str, type[TocsinError]] = {
-    each.code: each for each in (BusOverloaded, BusUnavailable, InvalidMessage, Unavailable)
+    each.code: each for each in (BusOverloaded, BusUnavailable, InvalidMessage, CommandFailed)
 }
 _decode = msgspec.json.Decoder(Envelope).decode
 _encode = msgspec.json.Encoder().encode
@@ -84,11 +84,11 @@ class NatsRequests:
         if headers.get("Status") == "503":
             raise BusUnavailable(f"nobody answers {envelope.type}")
         if code := headers.get(_ERROR):
-            raise _FAILURES.get(code, Unavailable)(headers.get(_DETAIL, code))
+            raise _FAILURES.get(code, CommandFailed)(headers.get(_DETAIL, code))
         try:
             return read(message, self._check)
         except InvalidMessage as error:
-            raise Unavailable(f"the reply to {envelope.type} can't be read: {error}") from error
+            raise CommandFailed(f"the reply to {envelope.type} can't be read: {error}") from error
 
 
 def take_command(
@@ -113,5 +113,5 @@ def _send_reply(connection: NatsConnection, subject: str, answer: Envelope | Exc
     if isinstance(answer, Envelope):
         connection.send(subject, _encode(answer))
         return
-    code = answer.code if isinstance(answer, TocsinError) and answer.code in _FAILURES else Unavailable.code
+    code = answer.code if isinstance(answer, TocsinError) and answer.code in _FAILURES else CommandFailed.code
     connection.send(subject, b"", headers={_ERROR: code, _DETAIL: str(answer) or describe(answer)})

@@ -118,7 +118,9 @@ def _against_workers(settings: Settings) -> list[str]:
     scheme = settings.store_url().partition(":")[0]
     if scheme in ("sqlite", "memory"):
         reason = "belongs to one process, which locks it" if scheme == "sqlite" else "is within one process"
-        wrong.append(f"workers: a {scheme} store {reason}; several workers need --store postgresql://…")
+        wrong.append(
+            f"workers: a {scheme} store {reason}; several workers need a database server, --store postgresql://… or mysql://…"
+        )
     if settings.agent_enabled and settings.agent_timer == "engine":
         wrong.append(
             "agent_timer: the engine's timers ring in any of several workers, and the agent runs in one; use polling"

@@ -2,7 +2,8 @@
 
 The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
 that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`,
-`sqlite` and `postgresql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the environment.
+`sqlite`, `postgresql` and `mysql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the
+environment.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
+from tocsin.config.mysql import MYSQL_DURATIONS, MysqlFields, mysql_options
 from tocsin.config.values import (
     AgentTimer,
     Bytes,
@@ -42,6 +44,7 @@ from tocsin.config.values import (
     egress_entries,
     factor,
     one_of,
+    origins,
     peer_address,
     redacted,
     secret,
@@ -54,6 +57,7 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.validation import InputLimits
+from tocsin.ui.limits import UiLimits
 
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
@@ -61,7 +65,16 @@ SHARDS_MAX = 65_536
 _UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
 
 L = TypeVar(
-    "L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings, ClusterLimits
+    "L",
+    EngineLimits,
+    CallbackLimits,
+    InputLimits,
+    ApiLimits,
+    AgentLimits,
+    BusLimits,
+    SqlSettings,
+    UiLimits,
+    ClusterLimits,
 )
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
@@ -74,11 +87,12 @@ LIMITS: dict[type, str] = {
     BusLimits: "bus",
     SqlSettings: "agent_sql",
     ClusterLimits: "cluster",
+    UiLimits: "ui",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "agent", "bus", "agent_sql", "cluster")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "mysql", "agent", "bus", "agent_sql", "ui", "cluster")
 #: What is never shown.
 SECRETS = frozenset({"cluster_secret"})
 #: Where nothing at all is a meaningful amount.
@@ -158,9 +172,9 @@ def fields_by_name() -> dict[str, str]:
 
 
 if TYPE_CHECKING:
-    _Limits = BaseSettings
+    _Limits = MysqlFields
 else:
-    _Limits = create_model("_Limits", __base__=BaseSettings, **_limit_fields())
+    _Limits = create_model("_Limits", __base__=MysqlFields, **_limit_fields())
 
 
 class Settings(_Limits):
@@ -181,7 +195,8 @@ class Settings(_Limits):
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
-        "`postgresql://user:password@host:port/database`, or `memory://`, which forgets. Unset: `tocsin.db` in `data_dir`.",
+        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), or `memory://`, which "
+        "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
@@ -194,7 +209,7 @@ class Settings(_Limits):
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
         description="Partitions of all timers, fixed at the first start. Unset: what the store has; "
-        "for a new one 4, in PostgreSQL 16.",
+        "for a new one 4, on a database server 16.",
     )
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
@@ -250,6 +265,11 @@ class Settings(_Limits):
         description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
         "a loopback address.",
     )
+    ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
+        default_factory=list,
+        description="Origins under which people reach the web pages besides the address that is listened on, such as "
+        "`https://tocsin.example` where a proxy ends TLS. Pages answer under no other name.",
+    )
     agent_enabled: YesNo = Field(True, description="Whether the service agent runs beside the timer service.")
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,
@@ -288,6 +308,9 @@ class Settings(_Limits):
     postgresql_statement_timeout: Duration = Field(
         20 * US_PER_SECOND, description="How long the server may take for a statement, a commit included."
     )
+    postgresql_answer_grace: Duration = Field(
+        5 * US_PER_SECOND, description="How much longer than that its answer is waited for."
+    )
     postgresql_lock_timeout: Duration = Field(
         10 * US_PER_SECOND, description="How long a statement waits for another transaction."
     )
@@ -322,6 +345,10 @@ class Settings(_Limits):
                 value = value / US_PER_SECOND
             values[field.name] = value
         return kind(**values)
+
+    def ui_limits(self) -> UiLimits:
+        """The web pages' share."""
+        return self._filled(UiLimits)
 
     def agent_limits(self) -> AgentLimits:
         """The service agent's share."""
@@ -386,9 +413,18 @@ class Settings(_Limits):
             "readers": self.postgresql_readers,
             "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
             "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
+            "answer_grace_s": self.postgresql_answer_grace / US_PER_SECOND,
             "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
             "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
             "read_octets_max": self.postgresql_read_bytes_max,
+            "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
+        }
+
+    def mysql_options(self) -> dict[str, Any]:
+        """Keyword arguments of MysqlStore. Each of the engine's lanes has a writing connection."""
+        return {
+            **mysql_options(self),
+            "writers": self.engine_limits().lanes,
             "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 
@@ -446,7 +482,8 @@ def is_duration(field: str) -> bool:
 
 
 _DURATIONS = frozenset(
-    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout"}
+    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout", "postgresql_answer_grace"}
     | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
+    | MYSQL_DURATIONS
     | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
 )

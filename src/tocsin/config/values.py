@@ -17,7 +17,7 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 
-SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "memory://")
+SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "mysql://user@host/database", "memory://")
 _SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " and " + SCHEMES[-1]
 
 _BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
@@ -101,6 +101,19 @@ def egress_entries(entries: list[str]) -> list[str]:
     return entries
 
 
+def origins(entries: list[str]) -> list[str]:
+    """Schemes with hosts and nothing more."""
+    for entry in entries:
+        try:
+            parts = urlsplit(entry)
+            whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.port == 0)
+        except ValueError:
+            whole = False
+        if not whole or entry != f"{parts.scheme}://{parts.netloc}":
+            raise ValueError(f"{entry!r} is no origin; write it as https://tocsin.example, without a path")
+    return entries
+
+
 def one_of(choices: tuple[str, ...], value: object) -> str:
     """One of the choices, in their own case."""
     for choice in choices:
@@ -110,13 +123,16 @@ def one_of(choices: tuple[str, ...], value: object) -> str:
 
 
 def store_address(value: object) -> object:
-    """The URL of a store that there is an adapter for. PostgreSQL's other scheme, `postgres`, becomes the usual one."""
+    """The URL of a store that there is an adapter for. Other usual schemes, `postgres` and `mariadb`, become the one
+    that is used here."""
     if not isinstance(value, str):
         raise ValueError(f"is not a URL; there are {_SCHEMES_TEXT}")
     if value.startswith("postgres://"):
         value = "postgresql" + value.removeprefix("postgres")
+    if value.startswith("mariadb://"):
+        value = "mysql" + value.removeprefix("mariadb")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "postgresql", "memory") or "://" not in value:
+    if scheme not in ("sqlite", "postgresql", "mysql", "memory") or "://" not in value:
         named = f"{scheme}://" if "://" in value else "a URL without scheme://"
         raise ValueError(f"names {named}, for which there is no adapter; there are {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):

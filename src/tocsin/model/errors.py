@@ -1,6 +1,6 @@
 """The errors of the domain: one base, one class per kind of failure.
 
-Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.api.errors` is the only
+Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.contract.errors` is the only
 place that turns any of them into an HTTP status.
 """
 

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Callable
 
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
 _RANDOM_BITS = 74
 _COUNTER_STEP_BITS = 32
+#: Random bytes asked of the system at once: each call of it is dear, and lets other threads in.
+_POOL_BYTES = 4_096
 
 
 def is_uuid7(text: str) -> bool:
     """Whether the text is a UUID of version 7 in its canonical form, lower case."""
     return _UUID7.match(text) is not None
+
+
+class RandomPool:
+    """Random bytes of the system, fetched many at a time; each is given out once. Not to be shared by threads."""
+
+    def __init__(self) -> None:
+        self._bytes = b""
+        self._at = 0
+
+    def __call__(self, count: int) -> bytes:
+        """The next ones; at most `_POOL_BYTES`."""
+        end = self._at + count
+        if end > len(self._bytes):
+            self._bytes, self._at, end = os.urandom(_POOL_BYTES), 0, count
+        taken = self._bytes[self._at : end]
+        self._at = end
+        return taken
 
 
 class Uuid7Source:
@@ -24,9 +42,9 @@ class Uuid7Source:
     steps, RFC 9562 section 6.2 method 2; an overflow borrows from the next millisecond.
     """
 
-    def __init__(self, now_us: Callable[[], int], random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(self, now_us: Callable[[], int], random_bytes: Callable[[int], bytes] | None = None) -> None:
         self._now_us = now_us
-        self._random_bytes = random_bytes
+        self._random_bytes = RandomPool() if random_bytes is None else random_bytes
         self._ms = -1
         self._tail = 0
 
@@ -49,4 +67,5 @@ def uuid7_text(timestamp_ms: int, tail: int) -> str:
     """The canonical form of a UUID v7 from its timestamp and its 74 other bits."""
     high, low = tail >> 62, tail & ((1 << 62) - 1)
     value = (timestamp_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
-    return str(uuid.UUID(int=value))
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

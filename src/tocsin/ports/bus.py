@@ -38,6 +38,12 @@ class RequestUnanswered(Unavailable):
     code = "COMMAND_UNANSWERED"
 
 
+class CommandFailed(Unavailable):
+    """The responder failed. Whether the command took effect isn't known; it may be sent again."""
+
+    code = "COMMAND_FAILED"
+
+
 class InvalidMessage(TocsinError):
     """The message does not have the form that its type prescribes. Nothing was sent, or the one received is a dead
     letter."""
@@ -110,7 +116,7 @@ class Delivery(Protocol):
 Handler = Callable[[Sequence[Delivery]], Awaitable[None]]
 
 #: Answers commands: one reply for each, in their order. When it raises for several, they are given again one by one; what
-#: it raises for one alone is raised by `request` as Unavailable.
+#: it raises for one alone is raised by `request` as CommandFailed.
 Responder = Callable[[Sequence[Envelope]], Awaitable[Sequence[Envelope]]]
 
 #: Checks the form of a message; raises InvalidMessage.
@@ -139,8 +145,8 @@ class Bus(Protocol):
         """`post` for all; returns when all are taken, raises the first failure when all have been decided."""
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """The reply to a command; BusUnavailable, BusOverloaded, RequestUnanswered, InvalidMessage, or Unavailable when
-        the responder failed."""
+        """The reply to a command; BusUnavailable, BusOverloaded, RequestUnanswered, InvalidMessage, or CommandFailed
+        when the responder failed."""
 
     @property
     def waiting(self) -> int:

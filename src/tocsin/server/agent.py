@@ -12,7 +12,7 @@ from tocsin.agent.adapters.engine_timers import EngineTimers
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
-from tocsin.agent.events import AgentEvent
+from tocsin.agent.events import AgentEvent, AgentObserver
 from tocsin.agent.execution.executor import Executor
 from tocsin.agent.execution.handlers import ExecutionHandlers
 from tocsin.agent.messages import Registry
@@ -37,13 +37,16 @@ from tocsin.telemetry.agent_metrics import AgentMetrics
 
 
 class ServiceAgent:
-    """Everything between a tenant's request and the end of its service call. `calls` is what the API asks, once started.
+    """Everything between a tenant's request and the end of its service call. `calls` is what the API asks, once started;
+    `observe` gets the events, beside metrics and logs.
 
     It shares the node's HTTP client with the timers, and their engine where the settings have it tell due times: then the
     engine has to be given `caller`, which knows both kinds of rings, and to be running before `start`.
     """
 
-    def __init__(self, settings: Settings, client: HttpCaller, clock: Clock, rules: InputRules) -> None:
+    def __init__(
+        self, settings: Settings, client: HttpCaller, clock: Clock, rules: InputRules, observe: AgentObserver
+    ) -> None:
         self._settings = settings
         self._limits = settings.agent_limits()
         self._clock = clock
@@ -52,6 +55,7 @@ class ServiceAgent:
         self._new_id = Uuid7Source(clock.now_us)
         self._registry = Registry(self._new_id, clock.now_us)
         self._log = AgentLog(time.monotonic)
+        self._observer = observe
         self.metrics = AgentMetrics(self._gauges, time.time)
         self.caller = (
             AgentCaller(client, clock, self._limits.polling_batch_max) if settings.agent_timer == "engine" else None
@@ -137,6 +141,7 @@ class ServiceAgent:
     def _observe(self, event: AgentEvent) -> None:
         self.metrics(event)
         self._log(event)
+        self._observer(event)
 
     def _gauges(self) -> Mapping[str, float]:
         executor, bus, dispatcher = self._executor, self._bus, self._dispatcher

@@ -15,6 +15,7 @@ from typing import cast
 import structlog
 import uvicorn
 
+from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api, Headers, Relayed
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
@@ -22,6 +23,7 @@ from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.config import Settings
+from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
@@ -39,6 +41,9 @@ from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
+from tocsin.ui import compose as ui
+from tocsin.ui.app import Ui
+from tocsin.ui.calls.agent import OFF, STANDBY, Away
 
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
@@ -105,6 +110,7 @@ class Server:
         self._app: Api | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
+        self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
@@ -143,12 +149,14 @@ class Server:
         )
         self._caller = HttpCaller(settings.callback_limits(), egress, clock)
         rules = InputRules(settings.input_limits(), egress.check_url)
+        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
+        call_figures = ui.call_figures(figures, settings.ui_limits())
         if settings.agent_enabled and self._worker == 0:
-            self._agent = ServiceAgent(settings, self._caller, clock, rules)
+            self._agent = ServiceAgent(settings, self._caller, clock, rules, call_figures)
             await self._agent.open()
         agent = self._agent
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        observe = fan_out([metrics, EventLog(time.monotonic)])
+        observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
             caller=self._caller if agent is None or agent.caller is None else agent.caller,
@@ -185,6 +193,19 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
+        hosts = Hosts(settings.host, settings.ui_origins)
+        self._pages = ui.compose(
+            self.service,
+            rules=rules,
+            clock=clock,
+            keys=keys,
+            figures=figures,
+            call_figures=call_figures,
+            agent=self._calls,
+            hosts=hosts,
+            limits=settings.ui_limits(),
+        )
+        self._pages.start()
         app = self._app = Api(
             self.service,
             rules=rules,
@@ -195,6 +216,8 @@ class Server:
             keys=keys,
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
+            hosts=hosts,
+            extra=self._pages,
         )
         if self._cluster is not None and agent is not None:
             self._cluster.serve = self._serve_other
@@ -229,9 +252,13 @@ class Server:
             self._supervisor.draining = True
         if self._app is not None:
             self._app.leaving = True
+        if self._http is not None and self._cluster is not None:
+            await self._ask_clients_to_leave(self._http)
+        if self._pages is not None:
+            # Open pages hold a connection each, for whose end the HTTP server would wait.
+            await self._pages.close()
+            self._pages = None
         if self._http is not None:
-            if self._cluster is not None:
-                await self._ask_clients_to_leave(self._http)
             self._http.should_exit = True
             with contextlib.suppress(asyncio.CancelledError):
                 await self._tasks[0]
@@ -299,6 +326,12 @@ class Server:
     async def _serve_other(self, request: Http) -> HttpAnswer:
         assert self._app is not None
         return await serve_relayed(self._app, request)
+
+    def _calls(self) -> ServiceCalls | Away:
+        """The agent, as the pages find it now."""
+        if self._agent is None:
+            return STANDBY if self._cluster is not None and self._settings.agent_enabled else OFF
+        return self._agent.calls or STANDBY
 
     def _note_fatal(self, error: BaseException) -> None:
         self.fatal = error

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 from tocsin.config import Settings
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.store import Store
-from tocsin.stores import postgresql_schema, sqlite_connection
+from tocsin.stores import mysql_schema, postgresql_schema, sqlite_connection
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
@@ -26,8 +27,12 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
         return MemoryStore(SystemClock(), exclusive=True)
     if scheme == "postgresql":
         return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
+    if scheme == "mysql":
+        return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
     if scheme not in ("sqlite", "memory"):
-        raise ConfigError(f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://… and memory://")
+        raise ConfigError(
+            f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://…, mysql://… and memory://"
+        )
     path = settings.sqlite_path()
     if not create and not path.exists():
         raise StoreUnavailable(f"there is no store at {path}; name its folder with --data-dir")
@@ -36,6 +41,6 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
 
 def newest_schema(settings: Settings) -> int:
     """The version to which opening the store brings its schema."""
-    postgresql = urlsplit(settings.store_url()).scheme == "postgresql"
-    steps = postgresql_schema.migrations() if postgresql else sqlite_connection.migrations()
-    return steps[-1][0]
+    migrations = {"postgresql": postgresql_schema.migrations, "mysql": mysql_schema.migrations}
+    scheme = urlsplit(settings.store_url()).scheme
+    return migrations.get(scheme, sqlite_connection.migrations)()[-1][0]

@@ -6,7 +6,6 @@ life cycle, which connections do what, and the records that are no timers.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -30,11 +29,12 @@ from tocsin.ports.store import (
     ShardState,
 )
 from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
-from tocsin.stores.postgresql_connection import Pool, PostgresSettings
+from tocsin.stores.postgresql_connection import PostgresPool, PostgresSettings
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_errors import Doing
-from tocsin.stores.postgresql_read import LIVE, PARKED
 from tocsin.stores.postgresql_schema import prepare
+from tocsin.stores.sql_keys import LeftEdges
+from tocsin.stores.sql_pool import Commits, Doing, Lane
+from tocsin.stores.sql_rows import LIVE, PARKED
 
 T = TypeVar("T")
 
@@ -42,14 +42,6 @@ _key_encoder = msgspec.json.Encoder()
 _key_decoder = msgspec.json.Decoder(ApiKey)
 
 _MIB = 1024 * 1024
-
-
-class _Lane:
-    """A writing connection, and whose turn it is."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.turn = asyncio.Lock()
 
 
 class PostgresStore:
@@ -61,10 +53,10 @@ class PostgresStore:
     the engine waits for (loads, claims, heartbeats), `readers` for lists and administration, so that a long list is never
     before a claim. Connections are made when needed, and again after they broke.
 
-    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes some
-    seconds longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one waits for
-    another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool to get
-    free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes
+    `answer_grace_s` longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one
+    waits for another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool
+    to get free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
     Without `create`, a schema that is missing is StoreUnavailable.
 
     A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
@@ -83,6 +75,7 @@ class PostgresStore:
         readers: int = 2,
         connect_timeout_s: float = 5.0,
         statement_timeout_s: float = 20.0,
+        answer_grace_s: float = 5.0,
         lock_timeout_s: float = 10.0,
         acquire_timeout_s: float = 10.0,
         read_octets_max: int = 16 * _MIB,
@@ -95,24 +88,25 @@ class PostgresStore:
             application_name=application_name,
             connect_timeout_s=connect_timeout_s,
             statement_timeout_s=statement_timeout_s,
+            answer_grace_s=answer_grace_s,
             lock_timeout_s=lock_timeout_s,
             acquire_timeout_s=acquire_timeout_s,
         )
         self._create = create
         self._sizes = (writers, loaders, readers)
         self._read_octets_max = read_octets_max
-        self._lanes: builtins.list[_Lane] = []
-        self._loaders: Pool | None = None
-        self._readers: Pool | None = None
-        self._commits: set[asyncio.Task[builtins.list[Applied]]] = set()
-        self._edges = postgresql_write.LeftEdges()
+        self._lanes: builtins.list[Lane[PostgresPool]] = []
+        self._loaders: PostgresPool | None = None
+        self._readers: PostgresPool | None = None
+        self._commits = Commits()
+        self._edges = LeftEdges()
 
     async def open(self, total_shards: int | None) -> int:
         """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
         if self._lanes:
             raise ConfigError(f"{self._settings.place} is open already")
         writers, loaders, readers = self._sizes
-        pool = Pool(self._settings, loaders)
+        pool = PostgresPool(self._settings, loaders)
         place, schema = self._settings.place, self._settings.schema
         try:
             number = await pool.run(
@@ -123,10 +117,10 @@ class PostgresStore:
         except BaseException:
             await pool.close()
             raise
-        self._edges = postgresql_write.LeftEdges()
+        self._edges = LeftEdges()
         self._loaders = pool
-        self._readers = Pool(self._settings, readers)
-        self._lanes = [_Lane(Pool(self._settings, 1)) for _ in range(writers)]
+        self._readers = PostgresPool(self._settings, readers)
+        self._lanes = [Lane(PostgresPool(self._settings, 1)) for _ in range(writers)]
         return number
 
     async def close(self) -> None:
@@ -181,25 +175,13 @@ class PostgresStore:
         """See the port. One statement, one transaction; batches of one shard follow one another."""
         if not batches:
             return []
-        # With as many writers as the engine has lanes, one of them is all that it takes.
-        numbers = {batch.shard_id % max(len(self._lanes), 1) for batch in batches}
-        lanes = [lane for number, lane in enumerate(self._lanes) if number in numbers]
-        if not lanes:
+        if not self._lanes:
             raise StoreUnavailable(f"{self._settings.place} is not open")
-        await _take_turn(lanes)
-        commit = asyncio.get_running_loop().create_task(self._commit(lanes, batches))
-        self._commits.add(commit)
-        commit.add_done_callback(self._commits.discard)
-        # A caller who is cancelled leaves it running: the turn lasts until the outcome is known.
-        return await asyncio.shield(commit)
-
-    async def _commit(self, lanes: Sequence[_Lane], batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        pool = lanes[0].pool
-        try:
-            return await postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges)
-        finally:
-            for lane in lanes:
-                lane.turn.release()
+        return await self._commits.run(
+            self._lanes,
+            batches,
+            lambda pool: postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges),
+        )
 
     async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
         """See the port."""
@@ -278,26 +260,13 @@ class PostgresStore:
         """Whether a statement with RETURNING changed a row."""
         return await self._write(lambda connection: connection.fetchval(sql, *values)) is not None
 
-    async def _fetched(self, pool: Pool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _fetched(self, pool: PostgresPool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._opened(pool).run(Doing.READING, work)
 
-    def _opened(self, pool: Pool | None) -> Pool:
+    def _opened(self, pool: PostgresPool | None) -> PostgresPool:
         if pool is None:
             raise StoreUnavailable(f"{self._settings.place} is not open")
         return pool
-
-
-async def _take_turn(lanes: Sequence[_Lane]) -> None:
-    """Returns when every earlier batch in these lanes is over. In order, so that nobody waits in a circle."""
-    taken: builtins.list[_Lane] = []
-    try:
-        for lane in lanes:
-            await lane.turn.acquire()
-            taken.append(lane)
-    except BaseException:
-        for lane in taken:
-            lane.turn.release()
-        raise
 
 
 async def _records(connection: Connection, sql: str, decode: Callable[[bytes], T]) -> builtins.list[T]:

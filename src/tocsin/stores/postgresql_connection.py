@@ -1,25 +1,19 @@
-"""Connections to PostgreSQL: their settings, pools of them, and how long one waits for what."""
+"""Connections to PostgreSQL: their settings, and pools of them."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
 
-from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
+from tocsin.model.errors import ConfigError, StoreError
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_errors import TRANSLATED, Doing, is_unusable, meaning_of
-
-T = TypeVar("T")
+from tocsin.stores.postgresql_errors import TRANSLATED, is_unusable, meaning_of
+from tocsin.stores.sql_pool import Doing, Pool
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
-
-#: How much longer than the server may take for a statement its answer is waited for.
-_ANSWER_GRACE_S = 5.0
 
 #: Every statement is written for one plan by index. The table is a queue, often empty when statistics are taken, and
 #: plans made for an empty table would outlive its being so.
@@ -42,6 +36,7 @@ class PostgresSettings:
     application_name: str
     connect_timeout_s: float
     statement_timeout_s: float
+    answer_grace_s: float
     lock_timeout_s: float
     acquire_timeout_s: float
 
@@ -109,94 +104,19 @@ async def _prepare(connection: Connection) -> None:
     )
 
 
-class Pool:
-    """Up to `size` connections, made when they are needed and again after they broke.
+class PostgresPool(Pool[PostgresSettings, Connection]):
+    """Connections to PostgreSQL."""
 
-    Callers come to their turn in order. What a caller began goes on to its end if the caller is cancelled meanwhile, so
-    that a connection is never left in the middle of something.
-    """
+    translated = (*TRANSLATED, OSError, TimeoutError)
 
-    def __init__(self, settings: PostgresSettings, size: int) -> None:
-        self._settings = settings
-        self._size = size
-        self._free = asyncio.Semaphore(size)
-        self._idle: list[Connection] = []
-        self._running: set[asyncio.Task[Any]] = set()
-        self._closed = False
-
-    async def run(self, doing: Doing, work: Callable[[Connection], Awaitable[T]], *, bounded: bool = True) -> T:
-        """What `work` returns, with a connection of its own for as long.
-
-        Raises StoreUnavailable when no connection gets free in time or can be made, and the store error that a driver's
-        error amounts to; OutcomeUnknown only when `doing` is writing. `bounded` False waits for the answer for ever.
-        """
-        await self._acquire()
-        task = asyncio.get_running_loop().create_task(self._work(doing, work, bounded))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    async def _acquire(self) -> None:
-        if self._closed:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
-        if not self._free.locked():
-            # No wait, hence no timer.
-            await self._free.acquire()
-            return
-        try:
-            async with asyncio.timeout(self._settings.acquire_timeout_s):
-                await self._free.acquire()
-        except TimeoutError:
-            raise StoreUnavailable(
-                f"{self._settings.place}: all {self._size} connections of the pool were busy for "
-                f"{self._settings.acquire_timeout_s:g} s"
-            ) from None
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        self._free.release()
-        if not task.cancelled():
-            # Taken, so that a caller who went away leaves no complaint of an error that nobody saw.
-            task.exception()
-
-    async def _work(self, doing: Doing, work: Callable[[Connection], Awaitable[T]], bounded: bool) -> T:
-        connection = await self._connection()
-        patience_s = self._settings.statement_timeout_s + _ANSWER_GRACE_S if bounded else None
-        try:
-            async with asyncio.timeout(patience_s):
-                result = await work(connection)
-        except (*TRANSLATED, OSError, TimeoutError) as error:
-            if is_unusable(error) or connection.is_closed():
-                connection.terminate()
-            else:
-                self._idle.append(connection)
-            raise meaning_of(error, self._settings.place, doing) from error
-        except StoreError:
-            self._idle.append(connection)
-            raise
-        except BaseException:
-            connection.terminate()
-            raise
-        self._idle.append(connection)
-        return result
-
-    async def _connection(self) -> Connection:
-        while self._idle:
-            # The last one that was used, so that the fewest are kept busy.
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
+    async def connect(self) -> Connection:
+        """See the base."""
         return await connect(self._settings)
 
-    async def close(self) -> None:
-        """Waits for what was begun, then ends the sessions."""
-        self._closed = True
-        while self._running:
-            await asyncio.wait(self._running)
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            try:
-                await connection.close(timeout=self._settings.connect_timeout_s)
-            except (*TRANSLATED, OSError, TimeoutError):
-                # It was to end, and it has.
-                connection.terminate()
+    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
+        """See the base."""
+        return meaning_of(error, self._settings.place, doing)
+
+    def is_unusable(self, error: BaseException) -> bool:
+        """See the base."""
+        return is_unusable(error)

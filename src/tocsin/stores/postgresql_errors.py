@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
-
-
-class Doing(Enum):
-    """What was under way. A broken connection leaves only a write in doubt."""
-
-    CONNECTING = "connecting"
-    READING = "reading"
-    WRITING = "writing"
-
+from tocsin.stores.sql_pool import Doing
 
 #: The errors that `meaning_of` is for, beside OSError and TimeoutError; anything else is a fault of the program.
 TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError, msgspec.DecodeError, UnicodeError)
@@ -26,7 +16,7 @@ TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError
 _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
 #: The server refuses everything, or everything of this kind, for now: out of disk, memory or connections; a standby; no
 #: right; a lock that isn't given up. Cutting the batch smaller would not help.
-_UNAVAILABLE = ("53", "57P", "58", "08", "25006", "28", "3D", "42501", "55P03")
+_UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
 
 
 def meaning_of(error: BaseException, place: str, doing: Doing) -> StoreError:

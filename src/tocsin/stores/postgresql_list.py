@@ -10,8 +10,9 @@ from __future__ import annotations
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_read import HISTORY_COLUMNS, LIVE, PARKED, TIMER_COLUMNS, row_of
-from tocsin.stores.postgresql_write import INSTANT_MAX, INSTANT_MIN, UUID_MIN
+from tocsin.stores.postgresql_read import HISTORY_COLUMNS, TIMER_COLUMNS
+from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MIN
+from tocsin.stores.sql_rows import LIVE, PARKED, row_of
 from tocsin.stores.tags import tags_text
 
 #: Rows of one range that one statement may pass.

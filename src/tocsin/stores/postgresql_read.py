@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
-from tocsin.model.timer import Status
 from tocsin.ports.store import Found, HistoryRow, Key, Loaded, Member, ShardState, StoredRow
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_write import above, at_most
-from tocsin.stores.tags import tags_of
-
-#: The row types of the table `timers`, but for the shard rows.
-LIVE, PARKED = 2, 3
+from tocsin.stores.sql_keys import above, at_most
+from tocsin.stores.sql_rows import row_of, stored_row
 
 _COMMON = (
     "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, {record} AS timer_record"
@@ -35,8 +29,9 @@ LOAD = (
 )
 
 FETCH = (
+    "SELECT live.* FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL ("
     f"SELECT {TIMER_COLUMNS.format(record='timer_record')} FROM timers "
-    "WHERE shard_id = $1 AND timer_uuid = ANY ($2) AND row_type > 1 UNION ALL "
+    "WHERE shard_id = $1 AND timer_uuid = wanted.uuid AND timer_id IS NOT NULL LIMIT 1) AS live UNION ALL "
     f"SELECT newest.* FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL ("
     f"SELECT {HISTORY_COLUMNS.format(record='timer_record')} FROM history WHERE shard_id = $1 AND timer_uuid = wanted.uuid "
     "ORDER BY timer_generation DESC LIMIT 1) AS newest"
@@ -44,21 +39,6 @@ FETCH = (
 
 SHARDS = "SELECT shard_id, shard_version, shard_owner FROM timers WHERE row_type = 1 ORDER BY shard_id"
 MEMBERS = "SELECT member_incarnation, member_node, member_address, member_counter FROM members"
-
-_STATUSES = {status.value: status for status in Status}
-
-# Skips the named tuples' own Python-level constructors.
-_stored_row = partial(tuple.__new__, StoredRow)
-_history_row = partial(tuple.__new__, HistoryRow)
-
-
-def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
-    """A row of a union of TIMER_COLUMNS and HISTORY_COLUMNS."""
-    at, uuid, generation, namespace, timer_id, tags, record, parked, status, finished_at, expires_at = values
-    common = (at, uuid, generation, namespace, timer_id, tags_of(tags), record)
-    if status is None:
-        return _stored_row((*common, parked))
-    return _history_row((*common, _STATUSES[status], finished_at, expires_at))
 
 
 async def load(
@@ -76,10 +56,10 @@ async def load(
         return Loaded([], up_to)
     found = await connection.fetch(LOAD, shard_id, row_type, *begin, *end, octets_max, limit)
     rows: list[StoredRow] = []
-    for at, uuid, generation, namespace, timer_id, tags, record, parked in found:
-        if record is None:
+    for values in found:
+        if values[6] is None:
             break
-        rows.append(_stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, parked)))
+        rows.append(stored_row(values))
     complete = len(found) < limit and len(rows) == len(found)
     return Loaded(rows, up_to if complete else (rows[-1].key if rows else after))
 

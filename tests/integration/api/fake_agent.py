@@ -159,6 +159,9 @@ class FakeAgent:
         kept = self.calls.get(key)
         return None if kept is None else kept.record
 
+    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+        return [record for key in keys if (record := await self.find(key)) is not None]
+
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
         if self.fault is not None:
             raise self.fault

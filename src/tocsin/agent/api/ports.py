@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -78,6 +79,9 @@ class CallQueries(Protocol):
 
     async def find(self, key: Key) -> CallRecord | None:
         """One call."""
+
+    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+        """Those of the calls that there are, in any order."""
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
         """At most `limit` calls, by submission, the newest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -103,6 +103,14 @@ class ServiceCalls:
         reply, accepted = await self._command(command, tenant, correlation_id)
         return Submitted(accepted.service_call_id, accepted.status, reply.correlation_id, accepted.created)
 
+    def check(self, tenant_id: str, sent: Submission) -> None:
+        """Raises what `submit` would raise about what was sent, and does nothing."""
+        self._rules.submission(tenant_id, sent, self._clock.now_us(), self._new_id)
+
+    def new_id(self) -> str:
+        """An id for a call, or for a tenant."""
+        return self._new_id()
+
     async def tag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
         """Adds a tag; one that is there stays. ServiceCallNotFound, TooManyTags."""
         key = self._rules.tag(tenant_id, service_call_id, tag)
@@ -123,6 +131,11 @@ class ServiceCalls:
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
         return CallDetail(call, await self._queries.executions(key))
+
+    async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
+        """Those of the calls that there are, by their ids in canonical form."""
+        keys = [self._rules.key(tenant_id, service_call_id) for service_call_id in service_call_ids]
+        return {record.service_call_id: record for record in await self._queries.find_many(list(dict.fromkeys(keys)))}
 
     async def trace(self, tenant_id: str, service_call_id: str) -> CallTrace:
         """What the request behind a call led to, as far as it is kept. ServiceCallNotFound."""

@@ -50,8 +50,9 @@ class Orchestration:
 
     def attach(self, bus: Bus) -> None:
         """Responds and subscribes, before the bus starts."""
-        bus.respond(RESPONDER, [kind.__name__ for kind in commands.TYPES], self.commands.answer)
-        bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
+        batch_max = self._limits.orchestration_batch_max
+        bus.respond(RESPONDER, [kind.__name__ for kind in commands.TYPES], self.commands.answer, batch_max=batch_max)
+        bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle, batch_max=batch_max)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """A tocsin.ports.bus.Handler: all messages in one transaction. What is malformed fails alone; what the store raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Sequence
 from functools import partial
@@ -68,21 +69,25 @@ class OutboxDispatcher:
         self._marks.start()
 
     async def close(self) -> None:
-        """Sends nothing more; returns when what is under way has been taken and marked, or after
-        `outbox_close_timeout`. Idempotent."""
+        """Sends nothing more; waits up to `outbox_close_timeout` for what is under way to be taken, and as long again for
+        the marks. What isn't taken or marked by then is sent after the next start. Idempotent."""
         self._closing = True
         for handle in self._retries:
             handle.cancel()
         self._retries.clear()
         self._reader.ring()
         self._purger.ring()
-        try:
-            async with asyncio.timeout(self._limits.outbox_close_timeout_us / 1e6):
+        patience_s = self._limits.outbox_close_timeout_us / 1e6
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
                 while self._sending:
                     await self._settled.wait()
+        try:
+            async with asyncio.timeout(patience_s):
                 await self._marks.close()
         except TimeoutError:
-            self._observe(AgentStepFailed("outbox close", f"{self._sending} messages are still under way"))
+            text = f"{self._marks.waiting} messages were sent and could not be marked; they will be sent again"
+            self._observe(AgentStepFailed("outbox close", text))
         await self._marks.abandon()
         await asyncio.gather(*self._tasks)
         self._tasks.clear()
@@ -149,13 +154,14 @@ class OutboxDispatcher:
 
     def _failed(self, row: OutboxRow, error: Exception) -> None:
         """Again after a pause that doubles, less up to half of it at random, so that not all come back at once."""
+        if self._closing:
+            # It is as the end of the process leaves it: to be sent after the next start.
+            return
         attempts = self._attempts.get(row.number, 0) + 1
         self._attempts[row.number] = attempts
         text = f"{type(error).__name__}: {error}"
         self._marks.failed(row.number, attempts, text)
         self._observe(PublishFailed(*_about(row), attempts, text))
-        if self._closing:
-            return
         limits = self._limits
         # The exponent is bounded, because floats are.
         pause_us = min(limits.outbox_backoff_initial_us * 2 ** min(attempts - 1, 32), limits.outbox_backoff_max_us)

@@ -10,10 +10,13 @@ from tocsin.agent.events import AgentObserver, DuePolled, DuePollFailed
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Key
 from tocsin.agent.timer.ports import OnDue, TimerEntry, TimerStore
+from tocsin.model.instants import INSTANT_MIN
 from tocsin.ports.clock import Clock
 
 #: A sleep never lasts longer: a wall clock that jumped is noticed by then.
 _SLEEP_US_MAX = 1_000_000
+#: How many times as long as a poll took the next one waits, while schedules go on falling due.
+_REST = 4
 #: The first pause after a failed poll; it doubles up to the polling interval.
 _BACKOFF_INITIAL_US = 100_000
 
@@ -22,8 +25,9 @@ class PollingTimers:
     """A worker that looks for due schedules at the instant the next one is due, or after `polling_interval`, whichever is
     earlier. Told first, marked afterwards: a crash between the two makes a repetition, never a loss.
 
-    What was found is told and marked while the next look is under way; the looks pass over it until it is marked. So one
-    look's worth need not be through before the next begins, and a busy table falls behind only when telling does.
+    What was found is told and marked while the next look is under way. A look begins where the one before ended, so that
+    it does not read again what is not yet marked; it begins at the beginning when something was scheduled before that
+    place, when telling or marking failed, and once an interval in any case.
     """
 
     def __init__(self, store: TimerStore, clock: Clock, limits: AgentLimits, observe: AgentObserver) -> None:
@@ -35,9 +39,13 @@ class PollingTimers:
         # The earliest due time that is known to wait.
         self._next_at: int | None = None
         self._polled_at = 0
-        self._poll_us = 0
-        # Found, and not yet marked.
-        self._under_way: set[Key] = set()
+        self._rest_us = 0
+        # Found, and not yet marked, with their due times.
+        self._under_way: dict[Key, int] = {}
+        # Everything due before this has been found; and the earliest that was scheduled since the look under way began.
+        self._found_to = INSTANT_MIN
+        self._arrived_at: int | None = None
+        self._swept_at = 0
         self._told: list[Key] = []
         self._failures = 0
         self._alarm = Alarm()
@@ -55,7 +63,7 @@ class PollingTimers:
         """As TimerStore.schedule_timers. Wakes the worker earlier where that is needed, without asking the table."""
         await self._store.schedule_timers(entries)
         if entries:
-            self._expect(min(entry.due_at for entry in entries))
+            self._found_again(min(entry.due_at for entry in entries))
 
     async def cancel(self, keys: Collection[Key]) -> None:
         """As TimerStore.delete_timers."""
@@ -96,28 +104,38 @@ class PollingTimers:
             if self._closing:
                 return False
         self._polled_at = self._clock.boottime_us()
+        if self._polled_at - self._swept_at >= limits.polling_interval_us:
+            self._swept_at, self._found_to = self._polled_at, INSTANT_MIN
+        self._arrived_at = None
+        from_us, now_us = self._found_to, self._clock.now_us()
         # What is marked while the table answers may stand in the answer all the same.
-        passed_over = frozenset(self._under_way)
+        passed_over = {key for key, due_at in self._under_way.items() if due_at >= from_us}
         most = limits.polling_batch_max + len(passed_over)
         found: list[TimerEntry] = []
-        now_us = self._clock.now_us()
-        tenants = await self._store.due_tenants(now_us, most)
+        tenants = await self._store.due_tenants(from_us, now_us, most)
         if tenants:
-            found = await self._store.find_due(tenants, now_us, most)
+            found = await self._store.find_due(tenants, from_us, now_us, most)
         fresh = [entry for entry in found if entry.key not in passed_over]
         entries = fresh[: limits.polling_batch_max]
+        more = len(fresh) > len(entries) or len(found) >= most or len(tenants) >= most
+        found_to = now_us if not more else entries[-1].due_at if entries else from_us
+        self._found_to = found_to if self._arrived_at is None else min(found_to, self._arrived_at)
         if entries:
             self._begin(entries)
-        more = len(fresh) > len(entries) or len(found) >= most or len(tenants) >= most
-        if not more:
+            # Where some fell due, others soon will: another look costs no more than asking when.
+            self._next_at = now_us
+        elif not more:
             await self._look_ahead(now_us)
-        self._poll_us = self._clock.boottime_us() - self._polled_at
-        self._observe(DuePolled(len(entries), self._poll_us))
+        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_gather_us
+        # After a quiet time the first one due should not wait long; amid many, the table should rest.
+        self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
+        self._observe(DuePolled(len(entries), poll_us))
         return more
 
     async def _look_ahead(self, now_us: int) -> None:
-        """Learns the next due time after `now_us`. What is scheduled while the table answers counts too."""
-        self._next_at = None
+        """Learns the next due time after `now_us`. What was scheduled since the look began, which may have been too late for
+        it to be found, counts too."""
+        self._next_at = self._arrived_at
         found = await self._store.next_due_at(now_us)
         if found is not None:
             self._expect(found)
@@ -130,7 +148,7 @@ class PollingTimers:
     # ------------------------------------------------------------------ telling and marking
 
     def _begin(self, entries: list[TimerEntry]) -> None:
-        self._under_way.update(entry.key for entry in entries)
+        self._under_way.update((entry.key, entry.due_at) for entry in entries)
         task = asyncio.create_task(self._tell(entries))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -142,9 +160,9 @@ class PollingTimers:
         try:
             await on_due(entries)
         except Exception as error:  # noqa: BLE001 -- they are found again
-            self._under_way.difference_update(keys)
+            self._let_go(keys)
             self._failed(error)
-            self._expect(entries[0].due_at)
+            self._found_again(entries[0].due_at)
             return
         self._failures = 0
         self._told += keys
@@ -159,9 +177,20 @@ class PollingTimers:
                 await self._store.mark_fired(keys, self._clock.now_us())
             except Exception as error:  # noqa: BLE001 -- they are found, told and marked again
                 self._failed(error)
-                self._expect(self._clock.now_us())
-            self._under_way.difference_update(keys)
-            self._alarm.ring()
+                self._found_again(min(self._under_way[key] for key in keys))
+            self._let_go(keys)
+
+    def _let_go(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._under_way.pop(key, None)
+        # The worker may be waiting for room.
+        self._alarm.ring()
+
+    def _found_again(self, due_at: int) -> None:
+        """What is due from then on has to be looked at once more."""
+        self._found_to = min(self._found_to, due_at)
+        self._arrived_at = due_at if self._arrived_at is None else min(self._arrived_at, due_at)
+        self._expect(due_at)
 
     # ------------------------------------------------------------------ pauses
 
@@ -169,14 +198,13 @@ class PollingTimers:
         """Sleeps until the next schedule is due, or the polling interval has passed.
 
         Schedules that fall due close to one another are told together: the pause after the first is `polling_gather`, or as
-        long as the last poll took if that is longer, so that the table has at least as much rest as work.
+        long as several polls take while they keep finding something, so that the table has more rest than work.
         """
         limits = self._limits
-        gather_us = max(limits.polling_gather_us, min(self._poll_us, 10 * limits.polling_gather_us))
         while not self._closing:
             left_us = self._polled_at + limits.polling_interval_us - self._clock.boottime_us()
             if self._next_at is not None:
-                left_us = min(left_us, self._next_at + gather_us - self._clock.now_us())
+                left_us = min(left_us, self._next_at + self._rest_us - self._clock.now_us())
             if left_us <= 0:
                 return
             await self._alarm.wait(min(left_us, _SLEEP_US_MAX))

@@ -34,11 +34,13 @@ class TimerStore(Protocol):
     async def delete_timers(self, keys: Collection[Key]) -> None:
         """Removes schedules; what isn't there is fine."""
 
-    async def due_tenants(self, now_us: int, limit: int) -> list[str]:
-        """Tenants that have schedules waiting with `due_at` not after `now_us`, those with the earliest first."""
+    async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
+        """Tenants that have schedules waiting with `due_at` from `from_us` to `now_us`, both included, those with the
+        earliest first."""
 
-    async def find_due(self, tenant_ids: Collection[str], now_us: int, limit: int) -> list[TimerEntry]:
-        """These tenants' waiting schedules that are due, in due order; nothing of any other tenant."""
+    async def find_due(self, tenant_ids: Collection[str], from_us: int, now_us: int, limit: int) -> list[TimerEntry]:
+        """These tenants' waiting schedules with `due_at` from `from_us` to `now_us`, both included, in due order; nothing
+        of any other tenant."""
 
     async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
         """From Scheduled to Reached; returns how many were. What is Reached already, or gone, is left alone."""

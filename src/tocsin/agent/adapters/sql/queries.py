@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Connection, Select, Text, bindparam, exists, select, tuple_, union_all
 
 from tocsin.agent.adapters.sql.backend import Database
-from tocsin.agent.adapters.sql.service_calls import TAGS
+from tocsin.agent.adapters.sql.service_calls import KEY, TAGS
 from tocsin.agent.adapters.sql.statements import Query, Row
 from tocsin.agent.adapters.sql.tables import (
     http_execution_log,
@@ -48,6 +48,11 @@ def _of_call(table: Any) -> tuple[Any, Any]:
 
 
 FIND = Query({}, lambda given: select(*_COLUMNS).where(*_of_call(service_calls)), _ONE)
+FIND_MANY = Query(
+    KEY,
+    # A join, as for the tags: each call by its key.
+    lambda given: select(*_COLUMNS).select_from(given.relation, service_calls).where(*given.same(service_calls, *KEY)),
+)
 EXECUTIONS = Query(
     {},
     lambda given: (
@@ -174,6 +179,12 @@ class SqlCallQueries:
         def work(connection: Connection) -> CallRecord | None:
             records = _records(connection, FIND.fetch(connection, tenant=key[0], call=key[1]))
             return records[0] if records else None
+
+        return await self._database.read(work)
+
+    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+        def work(connection: Connection) -> list[CallRecord]:
+            return _records(connection, FIND_MANY.fetch(connection, keys))
 
         return await self._database.read(work)
 

@@ -99,7 +99,8 @@ def _change(given: Given) -> object:
         update(service_calls)
         .where(
             *given.same(service_calls, *KEY),
-            _calls.status == given["status_before"],
+            # Not by `=`: a planner without statistics might take the index by status for the better one.
+            _calls.status.is_not_distinct_from(given["status_before"]),
             _calls.execution_id.is_not_distinct_from(given["execution_id_before"]),
         )
         .values({name: given[name] for name in changed})
@@ -111,7 +112,7 @@ DELETE_SCHEDULED = Query(
     KEY,
     lambda given: (
         delete(service_calls)
-        .where(given.names(service_calls, *KEY), _calls.status == Status.SCHEDULED.value)
+        .where(given.names(service_calls, *KEY), _calls.status.is_not_distinct_from(Status.SCHEDULED.value))
         .returning(_calls.tenant_id, _calls.service_call_id)
     ),
 )
@@ -119,7 +120,9 @@ TAGS = Query(
     KEY,
     lambda given: (
         select(_tags.tenant_id, _tags.service_call_id, _tags.tag)
-        .where(given.names(service_call_tags, *KEY))
+        # A join, not a list: of that SQLite might take the tenant alone, and read all of its tags.
+        .select_from(given.relation, service_call_tags)
+        .where(*given.same(service_call_tags, *KEY))
         .order_by(_tags.tenant_id, _tags.service_call_id, _tags.tag)
     ),
 )

@@ -51,11 +51,16 @@ class Given:
     def __getitem__(self, name: str) -> ColumnElement[Any]:
         return self._columns[name]
 
+    @property
+    def relation(self) -> FromClause:
+        """`source`, of a statement that has all rows at once."""
+        if self.source is None:
+            raise TypeError("this statement runs once for each row")
+        return self.source
+
     def names(self, table: FromClause, *names: str) -> ColumnElement[bool]:
         """The condition that a row of `table` is named by these columns of some given row."""
-        if self.source is None:
-            raise TypeError("a statement that runs for each row compares its columns by `same`")
-        given = select(*(self._columns[name] for name in names)).select_from(self.source)
+        given = select(*(self._columns[name] for name in names)).select_from(self.relation)
         if len(names) == 1:
             return table.c[names[0]].in_(given)
         return tuple_(*(table.c[name] for name in names)).in_(given)
@@ -246,14 +251,19 @@ class Batch:
             return len(self._run_at_once(connection, rows))
         return self._run_each(connection, rows)
 
-    def _run_at_once(self, connection: Connection, rows: Sequence[Row]) -> list[Row]:
-        compiled, processors, order = self._for(connection.dialect)
+    def variables(self, dialect: Dialect, rows: Sequence[Row]) -> Row | list[Row]:
+        """The driver's variables: PostgreSQL's arrays, or SQLite's runs."""
+        _, processors, order = self._for(dialect)
         columns = _columns(rows, processors)
-        variables = tuple([list(columns[place]) for place in order])
-        return _rows(connection.exec_driver_sql(compiled.text, variables), compiled.results)
+        if dialect.name == "postgresql":
+            return tuple([list(columns[place]) for place in order])
+        return list(zip(*[columns[place] for place in order], strict=True))
+
+    def _run_at_once(self, connection: Connection, rows: Sequence[Row]) -> list[Row]:
+        dialect = connection.dialect
+        result = connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows))
+        return _rows(result, self._for(dialect)[0].results)
 
     def _run_each(self, connection: Connection, rows: Sequence[Row]) -> int:
-        compiled, processors, order = self._for(connection.dialect)
-        columns = _columns(rows, processors)
-        variables = list(zip(*[columns[place] for place in order], strict=True))
-        return connection.exec_driver_sql(compiled.text, variables).rowcount
+        dialect = connection.dialect
+        return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows)).rowcount

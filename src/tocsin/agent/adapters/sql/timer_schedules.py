@@ -68,11 +68,13 @@ MARK_FIRED = Query(
     _KEY,
     lambda given: (
         update(timer_schedules)
-        .where(given.names(timer_schedules, *_KEY), _waits)
+        # Not by `=`: a planner without statistics might take the index by state for the better one.
+        .where(given.names(timer_schedules, *_KEY), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
     {"moment": Instant()},
 )
+#: Any instant is later than the bound, which is there for SQLite: without one it may prefer to read and sort all that wait.
 NEXT_DUE_AT = Query(
     {},
     lambda given: (
@@ -97,7 +99,11 @@ FIND_BY_CORRELATION = Query(
 def _due_tenants(given: Given) -> Select[Any]:
     earliest = (
         select(_schedules.tenant_id, _schedules.due_at)
-        .where(_waits, _schedules.due_at <= bindparam("now", type_=Instant()))
+        .where(
+            _waits,
+            _schedules.due_at >= bindparam("from", type_=Instant()),
+            _schedules.due_at <= bindparam("now", type_=Instant()),
+        )
         .order_by(_schedules.due_at)
         .limit(bindparam("among", type_=Integer()))
         .subquery("earliest")
@@ -110,12 +116,11 @@ def _due_tenants(given: Given) -> Select[Any]:
     )
 
 
-DUE_TENANTS = Query({}, _due_tenants, {"now": Instant(), "among": Integer(), "most": Integer()})
+DUE_TENANTS = Query({}, _due_tenants, {"from": Instant(), "now": Instant(), "among": Integer(), "most": Integer()})
 
 
 def _find_due(given: Given) -> Select[Any]:
     """Each tenant's earliest, by one range of the index each, then the earliest of those."""
-    assert given.source is not None
     due = timer_schedules.alias("due")
     most = bindparam("most", type_=Integer())
     theirs = (
@@ -123,6 +128,7 @@ def _find_due(given: Given) -> Select[Any]:
         .where(
             due.c.tenant_id == given["tenant_id"],
             text("due.state = 'Scheduled'"),
+            due.c.due_at >= bindparam("from", type_=Instant()),
             due.c.due_at <= bindparam("now", type_=Instant()),
         )
         .order_by(due.c.due_at)
@@ -132,22 +138,22 @@ def _find_due(given: Given) -> Select[Any]:
         each = theirs.lateral("each")
         return (
             select(*(each.c[column.name] for column in _COLUMNS))
-            .select_from(given.source.join(each, true()))
+            .select_from(given.relation.join(each, true()))
             .order_by(each.c.due_at, each.c.tenant_id, each.c.service_call_id)
             .limit(most)
         )
     # SQLite has no LATERAL; a list that depends on the tenant serves as well.
-    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.source)
+    calls = theirs.with_only_columns(due.c.service_call_id).correlate(given.relation)
     return (
         select(*_COLUMNS)
-        .select_from(given.source, timer_schedules)
+        .select_from(given.relation, timer_schedules)
         .where(_schedules.tenant_id == given["tenant_id"], _schedules.service_call_id.in_(calls))
         .order_by(_schedules.due_at, _schedules.tenant_id, _schedules.service_call_id)
         .limit(most)
     )
 
 
-FIND_DUE = Query({"tenant_id": Text()}, _find_due, {"now": Instant(), "most": Integer()})
+FIND_DUE = Query({"tenant_id": Text()}, _find_due, {"from": Instant(), "now": Instant(), "most": Integer()})
 
 
 def _entry(row: Row) -> TimerEntry:
@@ -170,15 +176,15 @@ class SqlTimerStore:
         if keys:
             await self._database.write(lambda connection: DELETE.count(connection, sorted(keys)))
 
-    async def due_tenants(self, now_us: int, limit: int) -> list[str]:
-        rows = await self._database.read(
-            lambda connection: DUE_TENANTS.fetch(connection, now=now_us, among=limit * ROWS_PER_TENANT, most=limit)
-        )
+    async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
+        given = {"from": from_us, "now": now_us, "among": limit * ROWS_PER_TENANT, "most": limit}
+        rows = await self._database.read(lambda connection: DUE_TENANTS.fetch(connection, **given))
         return [tenant_id for (tenant_id,) in rows]
 
-    async def find_due(self, tenant_ids: Collection[str], now_us: int, limit: int) -> list[TimerEntry]:
+    async def find_due(self, tenant_ids: Collection[str], from_us: int, now_us: int, limit: int) -> list[TimerEntry]:
         tenants = [(tenant_id,) for tenant_id in sorted(set(tenant_ids))]
-        rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, now=now_us, most=limit))
+        given = {"from": from_us, "now": now_us, "most": limit}
+        rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
         return [_entry(row) for row in rows]
 
     async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:

@@ -29,6 +29,10 @@ NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log", "outbox")
 
+#: More methods than the reference schema has.
+METHODS = "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')"
+METHODS_CHECK = "ck_http_execution_log_request_method"
+
 #: What each new column is filled with; `c` is the row's service call. A call of before has no request to be repeated, its
 #: own id stands for the lost correlation id, and the watchdog looks at once after what has not finished.
 CALL_COLUMNS = {
@@ -97,6 +101,8 @@ def _indexes() -> None:
 
 def _alter(connection: sa.Connection) -> None:
     op.drop_index("idx_service_call_tags_tag", "service_call_tags")
+    op.drop_constraint(METHODS_CHECK, "http_execution_log", type_="check")
+    op.create_check_constraint(METHODS_CHECK, "http_execution_log", METHODS)
     added: dict[str, list[sa.Column[Any]]] = {
         "service_calls": [
             sa.Column("correlation_id", KEY),
@@ -282,10 +288,7 @@ def _create() -> None:
         sa.Column("correlation_id", KEY, nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "service_call_id", "execution_id", name="pk_http_execution_log"),
         _of_service_call("http_execution_log"),
-        sa.CheckConstraint(
-            "request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')",
-            name="ck_http_execution_log_request_method",
-        ),
+        sa.CheckConstraint(METHODS, name=METHODS_CHECK),
         sqlite_strict=True,
     )
     op.create_table(

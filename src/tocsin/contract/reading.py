@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tocsin.api import agent_wire, wire
-from tocsin.api.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.contract import agent_wire, wire
+from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tocsin.api import wire
-from tocsin.api.instants import format_instant
+from tocsin.contract import wire
+from tocsin.contract.instants import format_instant
 from tocsin.model.errors import (
     Conflict,
     DefiniteFailure,

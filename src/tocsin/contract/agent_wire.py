@@ -1,4 +1,4 @@
-"""What travels over HTTP about service calls, as `tocsin.api.wire` has it for timers."""
+"""What travels over HTTP about service calls, as `tocsin.contract.wire` has it for timers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.api.wire import AnswerStruct, Cursor, Instant, RequestStruct
+from tocsin.contract.wire import AnswerStruct, Cursor, Instant, RequestStruct
 
 Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
 CallName = Annotated[str, Meta(description="What people call it.", examples=["Charge order 17"])]

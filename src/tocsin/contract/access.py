@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tocsin.api.errors import Forbidden, Unauthenticated
+from tocsin.contract.errors import Forbidden, Unauthenticated
 from tocsin.model.access import ApiKey, Role, hash_key
 
 _SCHEME = b"bearer "

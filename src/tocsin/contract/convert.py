@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from tocsin.api import wire
-from tocsin.api.instants import format_instant, parse_instant
+from tocsin.contract import wire
+from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace

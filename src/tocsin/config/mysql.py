@@ -1,0 +1,68 @@
+"""The settings of the store in MySQL or MariaDB: the file's table `mysql`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from tocsin.config.values import Bytes, Count, Duration, YesNo
+from tocsin.model.instants import US_PER_SECOND
+
+
+class MysqlFields(BaseSettings):
+    """A part of `Settings`."""
+
+    mysql_loaders: Count = Field(3, description="Connections for what the engine waits for: loads, claims, heartbeats.")
+    mysql_readers: Count = Field(2, description="Connections for lists and API keys.")
+    mysql_connect_timeout: Duration = Field(5 * US_PER_SECOND, description="How long making a connection may take.")
+    mysql_statement_timeout: Duration = Field(
+        20 * US_PER_SECOND,
+        description="How long the server may take for a statement; MySQL itself, unlike MariaDB, ends only what reads.",
+    )
+    mysql_answer_grace: Duration = Field(
+        5 * US_PER_SECOND, description="How much longer than that its answer is waited for."
+    )
+    mysql_lock_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long a statement waits for another transaction, in whole seconds."
+    )
+    mysql_acquire_timeout: Duration = Field(
+        10 * US_PER_SECOND, description="How long one waits for a connection that is free."
+    )
+    mysql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
+    mysql_statement_bytes_max: Bytes = Field(
+        4 << 20, description="Bytes that are sent at once; never more than the server's `max_allowed_packet`."
+    )
+    mysql_delete_rows_max: Count = Field(10_000, description="Rows of a range that one statement deletes.")
+    mysql_undone_retries_max: Count = Field(
+        5, description="How often a transaction is done again that the server undid in favour of another."
+    )
+    mysql_durable: YesNo = Field(
+        True,
+        description="Refuse a server whose `innodb_flush_log_at_trx_commit` isn't 1, with which acknowledged timers can be "
+        "lost.",
+    )
+
+
+MYSQL_DURATIONS = frozenset(
+    {"mysql_answer_grace"} | {f"mysql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
+)
+
+
+def mysql_options(settings: MysqlFields) -> dict[str, Any]:
+    """Keyword arguments of MysqlStore, but for those that aren't of this table."""
+    return {
+        "loaders": settings.mysql_loaders,
+        "readers": settings.mysql_readers,
+        "connect_timeout_s": settings.mysql_connect_timeout / US_PER_SECOND,
+        "statement_timeout_s": settings.mysql_statement_timeout / US_PER_SECOND,
+        "answer_grace_s": settings.mysql_answer_grace / US_PER_SECOND,
+        "lock_timeout_s": settings.mysql_lock_timeout / US_PER_SECOND,
+        "acquire_timeout_s": settings.mysql_acquire_timeout / US_PER_SECOND,
+        "read_octets_max": settings.mysql_read_bytes_max,
+        "statement_octets_max": settings.mysql_statement_bytes_max,
+        "delete_rows_max": settings.mysql_delete_rows_max,
+        "undone_retries_max": settings.mysql_undone_retries_max,
+        "durable": settings.mysql_durable,
+    }

@@ -1,0 +1,24 @@
+"""From what travels over HTTP about service calls to what the agent takes."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from tocsin.agent.api.validation import Submission
+from tocsin.contract import agent_wire as wire
+
+
+def submission(sent: wire.SubmitServiceCall) -> Submission:
+    """The wish in a request; unchecked."""
+    spec = sent.request_spec
+    return Submission(
+        name=sent.name,
+        method=spec.method,
+        url=spec.url,
+        headers={} if spec.headers is UNSET or spec.headers is None else spec.headers,
+        body=None if spec.body is UNSET else bytes(spec.body),
+        due_at=None if sent.due_at is UNSET else sent.due_at,
+        tags=() if sent.tags is UNSET else sent.tags,
+        service_call_id=None if sent.service_call_id is UNSET else sent.service_call_id,
+        idempotency_key=None if sent.idempotency_key is UNSET else sent.idempotency_key,
+    )

@@ -1,0 +1,297 @@
+"""The store for several nodes: one MySQL or MariaDB database that they share.
+
+Statements are in `mysql_write`, `mysql_read` and `mysql_list`, the tables in the schema; this file is the life cycle, which
+connections do what, and the records that are no timers.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+from asyncmy import errors
+
+from tocsin.model.access import ApiKey
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    Capabilities,
+    Found,
+    Key,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+)
+from tocsin.stores import mysql_list, mysql_read, mysql_write
+from tocsin.stores.mysql_connection import MysqlPool, MysqlSettings
+from tocsin.stores.mysql_driver import Connection
+from tocsin.stores.mysql_errors import DUPLICATE, code_of
+from tocsin.stores.mysql_schema import prepare
+from tocsin.stores.mysql_text import hexed, text
+from tocsin.stores.sql_keys import LeftEdges
+from tocsin.stores.sql_pool import Commits, Doing, Lane
+from tocsin.stores.sql_rows import LIVE, PARKED
+
+T = TypeVar("T")
+
+_key_encoder = msgspec.json.Encoder()
+_key_decoder = msgspec.json.Decoder(ApiKey)
+
+_MIB = 1024 * 1024
+
+
+class MysqlStore:
+    """Timers in the MySQL or MariaDB database at `url` (`mysql://user:password@host:port/database`), which any number of
+    nodes may share.
+
+    The database is Tocsin's alone, and is made when it is missing. Each of `writers` connections commits for its own share
+    of the shards, one batch after another; `loaders` are for what the engine waits for (loads, claims, heartbeats),
+    `readers` for lists and administration, so that a long list is never before a claim. Connections are made when needed,
+    and again after they broke.
+
+    `statement_timeout_s` ends a statement at the server (in MySQL one that only reads); an answer that takes
+    `answer_grace_s` longer still is given up, which leaves a write's outcome unknown if it was a COMMIT's. `lock_timeout_s`,
+    in whole seconds, is how long one waits for another transaction, `connect_timeout_s` for a connection to be made,
+    `acquire_timeout_s` for one of a pool to get free. `read_octets_max` bounds the records of one page that `load` or
+    `list` returns, `statement_octets_max` what is sent at once (and so does the server's max_allowed_packet), and
+    `delete_rows_max` the rows of a range that one statement deletes. A transaction that the server undid in favour of
+    another is done again up to `undone_retries_max` times. `durable` refuses a server that acknowledges what it hasn't
+    written to disk. Without `create`, a database or tables that are missing are StoreUnavailable.
+    """
+
+    capabilities = Capabilities(range_delete=True, exclusive=False)
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        writers: int = 1,
+        loaders: int = 3,
+        readers: int = 2,
+        connect_timeout_s: float = 5.0,
+        statement_timeout_s: float = 20.0,
+        answer_grace_s: float = 5.0,
+        lock_timeout_s: float = 10.0,
+        acquire_timeout_s: float = 10.0,
+        read_octets_max: int = 16 * _MIB,
+        statement_octets_max: int = 4 * _MIB,
+        delete_rows_max: int = 10_000,
+        undone_retries_max: int = 5,
+        durable: bool = True,
+        application_name: str = "tocsin",
+        create: bool = True,
+    ) -> None:
+        self._settings = MysqlSettings(
+            url=url,
+            application_name=application_name,
+            connect_timeout_s=connect_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+            answer_grace_s=answer_grace_s,
+            lock_timeout_s=lock_timeout_s,
+            acquire_timeout_s=acquire_timeout_s,
+            durable=durable,
+        )
+        self._create = create
+        self._sizes = (writers, loaders, readers)
+        self._read_octets_max = read_octets_max
+        self._limits = mysql_write.WriteLimits(statement_octets_max, delete_rows_max, undone_retries_max)
+        self._total_shards = 0
+        self._lanes: builtins.list[Lane[MysqlPool]] = []
+        self._loaders: MysqlPool | None = None
+        self._readers: MysqlPool | None = None
+        self._commits = Commits()
+        self._edges = LeftEdges()
+
+    async def open(self, total_shards: int | None) -> int:
+        """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
+        if self._lanes:
+            raise ConfigError(f"{self._settings.place} is open already")
+        writers, loaders, readers = self._sizes
+        place, database = self._settings.place, self._settings.database
+        # A migration takes as long as it takes. Its lock ends with its session.
+        beginning = MysqlPool(self._settings, 1, database=False, bounded=False)
+        try:
+            number = await beginning.run(
+                Doing.CONNECTING,
+                lambda connection: prepare(connection, database, place, total_shards, create=self._create),
+                bounded=False,
+            )
+        finally:
+            await beginning.close()
+        self._total_shards = number
+        self._edges = LeftEdges()
+        self._loaders = MysqlPool(self._settings, loaders)
+        self._readers = MysqlPool(self._settings, readers)
+        self._lanes = [Lane(MysqlPool(self._settings, 1)) for _ in range(writers)]
+        return number
+
+    async def close(self) -> None:
+        """See the port."""
+        lanes, self._lanes = self._lanes, []
+        pools = [lane.pool for lane in lanes] + [pool for pool in (self._loaders, self._readers) if pool is not None]
+        self._loaders = self._readers = None
+        for pool in pools:
+            await pool.close()
+
+    async def now(self) -> int:
+        """The server's clock."""
+        return await self._load(_now)
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """See the port."""
+        return await self._load(lambda connection: mysql_read.shards(connection, self._total_shards))
+
+    async def claim(
+        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port. A claim waits for a batch that is still under way, whoever sent it."""
+        retries = self._limits.undone_retries_max
+        return await self._write(
+            lambda connection: mysql_write.claim(connection, shard_id, expected_version, owner, standing_still, retries)
+        )
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        """See the port."""
+        return await self._changes(mysql_write.release(shard_id, version, owner)) > 0
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+
+        async def beat(connection: Connection) -> int:
+            await mysql_write.changes(connection, mysql_write.heartbeat(member), self._limits.undone_retries_max)
+            return await _now(connection)
+
+        return await self._write(beat)
+
+    async def members(self) -> builtins.list[Member]:
+        """See the port."""
+        return await self._load(mysql_read.members)
+
+    async def forget_member(self, incarnation: bytes) -> None:
+        """See the port."""
+        await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation))
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. One transaction; batches of one shard follow one another."""
+        if not batches:
+            return []
+        if not self._lanes:
+            raise StoreUnavailable(f"{self._settings.place} is not open")
+        return await self._commits.run(
+            self._lanes,
+            batches,
+            lambda pool: pool.run(
+                Doing.WRITING,
+                lambda connection: mysql_write.apply(connection, batches, self._edges, self._limits),
+            ),
+        )
+
+    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: mysql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+        )
+
+    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+        """See the port."""
+        octets_max = self._read_octets_max
+        return await self._load(
+            lambda connection: mysql_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+        )
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        if not uuids:
+            return {}
+        return await self._load(lambda connection: mysql_read.fetch(connection, shard_id, uuids))
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port. A page is of one snapshot."""
+        octets_max = self._read_octets_max
+        return await self._read(lambda connection: mysql_list.list_rows(connection, query, octets_max))
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._changes(mysql_write.purge(now_us, limit))
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """See the port. By name."""
+        sql = b"SELECT namespace_record FROM namespaces ORDER BY namespace_name"
+        return await self._load(lambda connection: _records(connection, sql, decode_namespace))
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        name, record = text(namespace.name), text(encode_namespace(namespace).decode())
+        if not create:
+            sql = b"UPDATE namespaces SET namespace_record = %b WHERE namespace_name = %b" % (record, name)
+            return await self._changes(sql) > 0
+        return await self._write(
+            lambda connection: self._insert(connection, b"INSERT INTO namespaces VALUES (%b, %b)" % (name, record))
+        )
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """See the port. By key_id."""
+        sql = b"SELECT key_record FROM api_keys ORDER BY key_id"
+        return await self._read(lambda connection: _records(connection, sql, _key_decoder.decode))
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        sql = b"INSERT INTO api_keys VALUES (%b, %b) ON DUPLICATE KEY UPDATE key_record = VALUES(key_record)"
+        await self._changes(sql % (text(key.key_id), text(_key_encoder.encode(key).decode())))
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        return await self._changes(b"DELETE FROM api_keys WHERE key_id = " + text(key_id)) > 0
+
+    # -- connections
+
+    async def _load(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened(self._loaders).run(Doing.READING, work)
+
+    async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened(self._readers).run(Doing.READING, work)
+
+    async def _write(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        return await self._opened(self._loaders).run(Doing.WRITING, work)
+
+    async def _changes(self, sql: bytes) -> int:
+        """How many rows a statement found."""
+        retries = self._limits.undone_retries_max
+        return await self._write(lambda connection: mysql_write.changes(connection, sql, retries))
+
+    async def _insert(self, connection: Connection, sql: bytes) -> bool:
+        """Whether the row was not there yet."""
+        try:
+            await mysql_write.changes(connection, sql, self._limits.undone_retries_max)
+        except errors.IntegrityError as error:
+            if code_of(error) == DUPLICATE:
+                return False
+            raise
+        return True
+
+    def _opened(self, pool: MysqlPool | None) -> MysqlPool:
+        if pool is None:
+            raise StoreUnavailable(f"{self._settings.place} is not open")
+        return pool
+
+
+async def _now(connection: Connection) -> int:
+    return int((await connection.rows(mysql_write.NOW))[0][0])
+
+
+async def _records(connection: Connection, sql: bytes, decode: Callable[[bytes], T]) -> builtins.list[T]:
+    return [decode(values[0].encode()) for values in await connection.rows(sql)]

@@ -1,0 +1,220 @@
+"""Connections to MySQL and MariaDB: their settings, and pools of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import ssl
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import asyncmy.connection
+from asyncmy.constants import CLIENT
+
+from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
+from tocsin.stores.mysql_driver import Connection, RawConnection, Server
+from tocsin.stores.mysql_errors import TRANSLATED, is_unusable, meaning_of
+from tocsin.stores.sql_pool import Doing, Pool
+
+_DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
+_PORT = 3306
+#: Parameters of the URL, named as the servers' own clients name them.
+_PARAMETERS = frozenset({"ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"})
+_SSL_MODES = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
+
+#: A value that a column doesn't take is an error, and backslashes escape.
+_SQL_MODE = b"'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+#: Taken off the server's packet for its own header.
+_PACKET_HEADER_OCTETS = 1_024
+#: A connection that was idle for this share of the time after which the server ends it isn't used again.
+_IDLE_SHARE_MAX = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlSettings:
+    """How a database is used; `MysqlStore` documents each."""
+
+    url: str
+    application_name: str
+    connect_timeout_s: float
+    statement_timeout_s: float
+    answer_grace_s: float
+    lock_timeout_s: float
+    acquire_timeout_s: float
+    durable: bool
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if not _DATABASE_NAME.match(self.database):
+            raise ConfigError(
+                f"store: {self.place} names no database; write mysql://user:password@host:port/database, the database of "
+                "1 to 64 of A-Z a-z 0-9 _ $ -, not beginning with a digit"
+            )
+        unknown = self._parameters.keys() - _PARAMETERS
+        if unknown:
+            raise ConfigError(
+                f"store: {self.place}: no parameter {min(unknown)}; there are {', '.join(sorted(_PARAMETERS))}"
+            )
+        if self._parameters.get("ssl-mode", "DISABLED").upper() not in _SSL_MODES:
+            raise ConfigError(f"store: {self.place}: ssl-mode is none of {', '.join(_SSL_MODES)}")
+        try:
+            self.ssl_context()
+            _ = parts.port
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"store: {self.place}: {error}") from error
+
+    @property
+    def database(self) -> str:
+        """The database's name."""
+        return unquote(urlsplit(self.url).path.removeprefix("/"))
+
+    @property
+    def place(self) -> str:
+        """The server and database for people: without user and password."""
+        return "mysql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
+
+    @property
+    def _parameters(self) -> dict[str, str]:
+        return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """How the server is spoken to in secret, if it is. A CA without a mode verifies the host as well."""
+        parameters = self._parameters
+        ca = parameters.get("ssl-ca")
+        mode = parameters.get("ssl-mode", "VERIFY_IDENTITY" if ca else "DISABLED").upper()
+        if mode == "DISABLED":
+            return None
+        context = ssl.create_default_context(cafile=ca)
+        context.check_hostname = mode == "VERIFY_IDENTITY"
+        context.verify_mode = ssl.CERT_NONE if mode == "REQUIRED" else ssl.CERT_REQUIRED
+        if cert := parameters.get("ssl-cert"):
+            context.load_cert_chain(cert, parameters.get("ssl-key"))
+        return context
+
+    def arguments(self, *, database: bool) -> dict[str, Any]:
+        """What the driver connects with."""
+        parts = urlsplit(self.url)
+        return {
+            "host": parts.hostname or "localhost",
+            "port": parts.port or _PORT,
+            "unix_socket": self._parameters.get("socket"),
+            "user": unquote(parts.username or "root"),
+            # Octets, since the driver would write a text in an encoding of its own.
+            "password": unquote(parts.password or "").encode(),
+            "database": self.database if database else None,
+            "ssl": self.ssl_context(),
+        }
+
+    @property
+    def idle_s_max(self) -> int:
+        """After how long the server ends a session that says nothing, in the middle of a transaction too: what a node that
+        vanished has locked is let go then."""
+        return max(2, math.ceil(self.statement_timeout_s + self.answer_grace_s))
+
+    def session_statements(self, version: str, *, bounded: bool) -> list[bytes]:
+        """What brings a new session's parameters into force."""
+        seconds = max(1, math.ceil(self.lock_timeout_s))
+        values = [
+            b"sql_mode = " + _SQL_MODE,
+            b"autocommit = 1",
+            b"time_zone = '+00:00'",
+            b"innodb_lock_wait_timeout = %d" % seconds,
+            b"wait_timeout = %d" % self.idle_s_max,
+        ]
+        if bounded:
+            values.append(b"lock_wait_timeout = %d" % seconds)
+            values += _statement_timeout(version, self.statement_timeout_s)
+        if "MariaDB" in version:
+            # Long lists of IN stay ranges, instead of becoming joins with a table of their own.
+            values.append(b"in_predicate_conversion_threshold = 0")
+        if "TiDB" in version:
+            values.append(b"tidb_txn_mode = 'pessimistic'")
+        return [
+            b"SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+            b"SET SESSION " + b", ".join(values),
+            b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        ]
+
+
+def _statement_timeout(version: str, seconds: float) -> list[bytes]:
+    if "MariaDB" in version:
+        return [b"max_statement_time = %b" % f"{seconds:f}".encode()]
+    # Milliseconds; MySQL ends only what reads, so that writing is bounded by its locks and by the node's own patience.
+    return [b"max_execution_time = %d" % max(1, round(seconds * 1e3))]
+
+
+async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bool = True) -> Connection:
+    """A session on a server that takes writes, with its parameters in force. Raises StoreUnavailable, ConfigError.
+
+    Without `database` it is in none; without `bounded` the server ends no statement of it.
+    """
+    raw: RawConnection | None = None
+    try:
+        async with asyncio.timeout(settings.connect_timeout_s):
+            raw = cast(
+                RawConnection,
+                await asyncmy.connection.connect(
+                    **settings.arguments(database=database),
+                    charset="utf8mb4",
+                    autocommit=None,
+                    program_name=settings.application_name,
+                    connect_timeout=settings.connect_timeout_s,
+                    # What a statement found counts, not only what it made different.
+                    client_flag=CLIENT.FOUND_ROWS,
+                ),
+            )
+            connection = Connection(raw, settings.idle_s_max * _IDLE_SHARE_MAX)
+            await _prepare(connection, settings, bounded=bounded)
+    except TRANSLATED as error:
+        if raw is not None:
+            raw.close()
+        raise meaning_of(error, settings.place, in_doubt=False) from error
+    except RuntimeError as error:
+        # The driver's way to say that a server without TLS asks for a password in a way that takes one more package.
+        raise ConfigError(f"store: {settings.place}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
+    except BaseException:
+        if raw is not None:
+            raw.close()
+        raise
+    return connection
+
+
+async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: bool) -> None:
+    await connection.run(*settings.session_statements(connection.server.version, bounded=bounded))
+    rows = await connection.rows(
+        b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit"
+    )
+    version, read_only, packet_octets, flushed = rows[0]
+    if read_only:
+        raise StoreUnavailable(f"{settings.place} is read-only: a replica, or a primary that was set so")
+    if settings.durable and flushed != 1:
+        raise ConfigError(
+            f"store: {settings.place} has innodb_flush_log_at_trx_commit = {flushed}, with which a crash loses what was "
+            "acknowledged; set it to 1, or say that it may with mysql.durable = false"
+        )
+    connection.server = Server(str(version), int(packet_octets) - _PACKET_HEADER_OCTETS)
+
+
+class MysqlPool(Pool[MysqlSettings, Connection]):
+    """Connections to MySQL or MariaDB."""
+
+    translated = TRANSLATED
+
+    def __init__(self, settings: MysqlSettings, size: int, *, database: bool = True, bounded: bool = True) -> None:
+        super().__init__(settings, size)
+        self._database = database
+        self._bounded = bounded
+
+    async def connect(self) -> Connection:
+        """See the base."""
+        return await connect(self._settings, database=self._database, bounded=self._bounded)
+
+    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
+        """See the base. Only a COMMIT leaves anything in doubt."""
+        return meaning_of(error, self._settings.place, in_doubt=connection.in_doubt)
+
+    def is_unusable(self, error: BaseException) -> bool:
+        """See the base."""
+        return is_unusable(error)

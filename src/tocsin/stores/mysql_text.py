@@ -1,0 +1,107 @@
+"""Values as MySQL writes them in statements, and statements cut to the size of packets.
+
+Statements are texts with their values in them, because that is the one form in which a statement of thousands of rows
+is one round trip for MySQL, MariaDB and TiDB alike. Sessions use utf8mb4, in which no byte of a longer character looks
+like a quote or a backslash, and a mode in which backslashes escape.
+"""
+
+from __future__ import annotations
+
+from binascii import hexlify
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from tocsin.model.errors import DefiniteFailure
+from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN
+
+T = TypeVar("T")
+
+#: Values in one list of IN, so that a plan for it stays cheap.
+LISTED_MAX = 1_000
+
+
+def text(value: str) -> bytes:
+    """A text in quotes. Raises UnicodeError for what isn't one."""
+    return b"'%b'" % value.encode().replace(b"\\", b"\\\\").replace(b"'", b"\\'")
+
+
+def text_or_null(value: str | None) -> bytes:
+    """A text in quotes, or NULL."""
+    return b"NULL" if value is None else text(value)
+
+
+def octets(value: bytes) -> bytes:
+    """Bytes in quotes: shorter than in hexadecimal for what is mostly text."""
+    return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
+
+
+def hexed(value: bytes) -> bytes:
+    """Bytes in hexadecimal, for keys and random ones."""
+    return b"x'%b'" % hexlify(value)
+
+
+def listed(values: Iterable[bytes]) -> bytes:
+    """Values, already written, as a list for IN."""
+    return b"(%b)" % b", ".join(values)
+
+
+def instant(value: int) -> bytes:
+    """A bigint; DefiniteFailure for what is none."""
+    if not INSTANT_MIN <= value <= INSTANT_MAX:
+        raise DefiniteFailure(f"{value} is no 64-bit instant")
+    return b"%d" % value
+
+
+def cut(values: Sequence[T], size: int = LISTED_MAX) -> Iterator[Sequence[T]]:
+    """The values in pieces of at most `size`."""
+    return (values[i : i + size] for i in range(0, len(values), size))
+
+
+def place_range(first: tuple[int, bytes], last: tuple[int, bytes]) -> bytes:
+    """A condition for the rows from one place to another that isn't below it, both included, as ranges of the key: servers
+    don't look for ranges in comparisons of rows."""
+    (first_at, first_uuid), (last_at, last_uuid) = first, last
+    if first_at == last_at:
+        return b"timer_execute_at = %d AND timer_uuid BETWEEN %b AND %b" % (
+            first_at,
+            hexed(first_uuid),
+            hexed(last_uuid),
+        )
+    parts = [b"timer_execute_at = %d AND timer_uuid >= %b" % (first_at, hexed(first_uuid))]
+    if first_at + 1 < last_at:
+        parts.append(b"timer_execute_at BETWEEN %d AND %d" % (first_at + 1, last_at - 1))
+    parts.append(b"timer_execute_at = %d AND timer_uuid <= %b" % (last_at, hexed(last_uuid)))
+    return b"(%b)" % b" OR ".join(parts)
+
+
+def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, octets_max: int) -> Iterator[bytes]:
+    """INSERT statements of as many rows as go into `octets_max`; DefiniteFailure for a row that doesn't."""
+    room = octets_max - len(head) - len(tail)
+    taken: list[bytes] = []
+    size = 0
+    for row in rows:
+        if len(row) + 1 > room:
+            raise DefiniteFailure(
+                f"a row of {len(row)} octets doesn't go into a packet of {octets_max}; raise the server's max_allowed_packet"
+            )
+        if size + len(row) + 1 > room:
+            yield head + b",".join(taken) + tail
+            taken, size = [], 0
+        taken.append(row)
+        size += len(row) + 1
+    if taken:
+        yield head + b",".join(taken) + tail
+
+
+def packets(statements: Iterable[bytes], octets_max: int) -> Iterator[list[bytes]]:
+    """The statements in order, as many together as go into `octets_max`."""
+    taken: list[bytes] = []
+    size = 0
+    for statement in statements:
+        if taken and size + len(statement) + 2 > octets_max:
+            yield taken
+            taken, size = [], 0
+        taken.append(statement)
+        size += len(statement) + 2
+    if taken:
+        yield taken

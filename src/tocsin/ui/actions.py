@@ -1,0 +1,192 @@
+"""What people do to timers that exist: cancel one or many, ring now, move, create again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.contract import wire
+from tocsin.contract.convert import Intake
+from tocsin.contract.instants import format_instant
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
+from tocsin.model.instants import parse_duration
+from tocsin.model.timer import Status, Timer
+from tocsin.service import TimerService
+from tocsin.ui.detail import DetailHandlers
+from tocsin.ui.limits import UiLimits
+from tocsin.ui.pages import Pages
+from tocsin.ui.show import destination, timer_path
+from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.whenever import read_when
+
+#: Timers of a bulk action that are named before the rest is only counted.
+_NAMED_MAX = 8
+#: Cancels that are under way at once.
+_CANCELS_PER_TURN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A timer of a bulk action on which it failed, and why."""
+
+    timer_id: str
+    reason: str
+
+
+class ActionHandlers:
+    """Every change is answered by a redirect to a page that says it, or by the page with the reason of the refusal."""
+
+    def __init__(
+        self, service: TimerService, intake: Intake, pages: Pages, detail: DetailHandlers, limits: UiLimits
+    ) -> None:
+        self._service = service
+        self._intake = intake
+        self._pages = pages
+        self._detail = detail
+        self._limits = limits
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [
+            ("POST", "/timers/cancel", self.cancel),
+            ("POST", "/timers/ring", self.ring),
+            ("POST", "/timers/move", self.move),
+            ("POST", "/timers/again", self.again),
+            ("POST", "/timers/cancel-many", self.cancel_many),
+        ]
+
+    async def cancel(self, visit: Visit) -> Response:
+        """Cancels one."""
+        namespace, timer_id = self._writable(visit)
+        try:
+            await self._service.delete(namespace, timer_id)
+        except TimerNotPending as error:
+            return await self._detail.of(visit, namespace, timer_id, status=409, problem=_sentence(error))
+        return _to(namespace, timer_id, "canceled")
+
+    async def ring(self, visit: Visit) -> Response:
+        """Moves one to now."""
+        return await self._moved(visit, format_instant(visit.now_us), "ringing")
+
+    async def move(self, visit: Visit) -> Response:
+        """Moves one to another time."""
+        try:
+            when = read_when(visit.form)
+            if "delay" in when:
+                when = {"executeAt": format_instant(visit.now_us + parse_duration(when["delay"]))}
+        except (InvalidInput, ValueError) as error:
+            namespace, timer_id = self._writable(visit)
+            return await self._detail.of(visit, namespace, timer_id, status=400, problem=f"When? {error}.")
+        return await self._moved(visit, when["executeAt"], "moved")
+
+    async def _moved(self, visit: Visit, execute_at: str, did: str) -> Response:
+        namespace, timer_id = self._writable(visit)
+        try:
+            changes = self._intake.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), visit.now_us)
+            await self._service.update(namespace, timer_id, changes)
+        except InvalidInput as error:
+            return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
+        except TimerNotPending as error:
+            return await self._detail.of(visit, namespace, timer_id, status=409, problem=_sentence(error))
+        return _to(namespace, timer_id, did)
+
+    async def again(self, visit: Visit) -> Response:
+        """Creates a finished timer again as it was, to ring now, or with `when=same` at its own time, if that lies ahead:
+        the undoing of a cancel."""
+        namespace, timer_id = self._writable(visit)
+        former = (await self._service.get(namespace, timer_id)).timer
+        if former.status is Status.PENDING:
+            reason = "It is pending; nothing was done."
+            return await self._detail.of(visit, namespace, timer_id, status=409, problem=reason)
+        same = visit.form.get("when") == "same" and former.execute_at > visit.now_us
+        try:
+            checked = self._intake.changes(wire.UpdateTimer(namespace, timer_id, callback_url=former.url), visit.now_us)
+        except InvalidInput as error:
+            return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
+        timer = Timer(
+            namespace,
+            timer_id,
+            former.execute_at if same else visit.now_us,
+            former.url if checked.url is msgspec.UNSET else checked.url,
+            visit.now_us,
+            visit.now_us,
+            former.payload,
+            former.method,
+            former.headers,
+            former.retry,
+            former.timeout_us,
+            former.tags,
+        )
+        await self._service.create(timer)
+        return _to(namespace, timer_id, "again" if same else "ringing")
+
+    async def cancel_many(self, visit: Visit) -> Response:
+        """First shows how many and which; does it when told so, and tells what became of each that was refused."""
+        namespace = visit.form.exact("namespace")
+        visit.permit(Role.WRITE, namespace)
+        ids = list(dict.fromkeys(visit.form.all("id")))
+        if len(ids) > self._limits.cancel_timers_max:
+            raise InvalidInput(
+                FieldError(
+                    "", f"{len(ids)} timers are more than can be canceled at once ({self._limits.cancel_timers_max})"
+                )
+            )
+        back = visit.form.exact("back")
+        values: dict[str, Any] = {
+            "namespace": namespace,
+            "ids": ids,
+            "back": back if back.startswith("/timers?") else "/timers",
+            "named_max": _NAMED_MAX,
+        }
+        if visit.form.get("sure") != "yes":
+            views = await self._service.get_many(namespace, ids)
+            found = [views[timer_id] for timer_id in ids if timer_id in views]
+            pending = [view for view in found if view.timer.status is Status.PENDING]
+            hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
+            template = "timers/sure_part.html" if visit.fragment else "timers/sure.html"
+            return self._pages.page(template, visit, title="Cancel timers", pending=pending, hosts=hosts, **values)
+        refused = await self._cancel_all(namespace, ids)
+        return self._pages.page("timers/canceled.html", visit, title="Canceled", refused=refused, **values)
+
+    async def _cancel_all(self, namespace: str, ids: list[str]) -> list[Refused]:
+        refused: list[Refused] = []
+        for start in range(0, len(ids), _CANCELS_PER_TURN):
+            turn = ids[start : start + _CANCELS_PER_TURN]
+            outcomes = await asyncio.gather(
+                *(self._service.delete(namespace, timer_id) for timer_id in turn), return_exceptions=True
+            )
+            for timer_id, outcome in zip(turn, outcomes, strict=True):
+                if isinstance(outcome, TocsinError):
+                    refused.append(Refused(timer_id, _reason(outcome)))
+                elif isinstance(outcome, BaseException):
+                    raise outcome
+        return refused
+
+    def _writable(self, visit: Visit) -> tuple[str, str]:
+        namespace, timer_id = visit.named(visit.form)
+        visit.permit(Role.WRITE, namespace)
+        return namespace, timer_id
+
+
+def _to(namespace: str, timer_id: str, did: str) -> Response:
+    path = timer_path(namespace, timer_id)
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}did={did}", 303)
+
+
+def _reason(error: TocsinError) -> str:
+    if isinstance(error, TimerNotPending):
+        return "has finished already"
+    if isinstance(error, TimerNotFound):
+        return "does not exist any more"
+    return str(error)
+
+
+def _sentence(error: TocsinError) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

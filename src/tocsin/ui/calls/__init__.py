@@ -1,0 +1,1 @@
+"""Pages of the service agent: submit a call, watch it, find it again."""

@@ -1,0 +1,88 @@
+"""The last hour of service calls in numbers, and which tenant has news: an observer of the agent's events.
+
+It sits on the hot path, so each event costs a few additions. The buckets are the timers', so that one clock ends both.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tocsin.agent import events
+from tocsin.agent.api.validation import CallStatus
+from tocsin.agent.events import AgentEvent
+from tocsin.agent.messages import SubmitServiceCall
+from tocsin.ui.figures import LAG_BOUNDS_MS, Figures, Pulse
+from tocsin.ui.limits import UiLimits
+
+_ACCEPTED = "accepted"
+_SUCCEEDED = "succeeded"
+
+
+class CallFigures:
+    """Observes."""
+
+    def __init__(self, figures: Figures, limits: UiLimits) -> None:
+        self._figures = figures
+        self._limits = limits
+        self._pulses: OrderedDict[str, Pulse] = OrderedDict()
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            events.CommandHandled: self._command,
+            events.ServiceCallChanged: self._changed,
+            events.ExecutionBegun: self._begun,
+            events.ExecutionFinished: self._finished,
+        }
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Observes."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def pulse(self, tenant_id: str) -> Pulse:
+        """How often the tenant's calls have been submitted or changed since the process began, or since the tenant was
+        forgotten for others."""
+        return self._pulses.get(tenant_id.lower()) or Pulse()
+
+    def _touch(self, tenant_id: str) -> Pulse:
+        pulses = self._pulses
+        found = pulses.get(tenant_id)
+        if found is None:
+            found = pulses[tenant_id] = Pulse()
+            if len(pulses) > self._limits.tenant_pulses_max:
+                pulses.popitem(last=False)
+        else:
+            pulses.move_to_end(tenant_id)
+        return found
+
+    def _command(self, event: events.CommandHandled) -> None:
+        if event.result != _ACCEPTED:
+            return
+        pulse = self._touch(event.tenant_id)
+        if event.command == SubmitServiceCall.__name__:
+            pulse.created += 1
+            self._figures.present.calls.submitted += 1
+        else:
+            pulse.changed += 1
+
+    def _changed(self, event: events.ServiceCallChanged) -> None:
+        self._touch(event.tenant_id).changed += 1
+        bucket = self._figures.present.calls
+        if event.lag_us is not None:
+            lag_ms = event.lag_us / 1_000
+            bucket.lag_counts[bisect_left(LAG_BOUNDS_MS, lag_ms)] += 1
+            bucket.lag_max_ms = max(bucket.lag_max_ms, lag_ms)
+        if event.status == CallStatus.SUCCEEDED:
+            bucket.succeeded += 1
+        elif event.status == CallStatus.FAILED:
+            bucket.failed += 1
+
+    def _begun(self, event: events.ExecutionBegun) -> None:
+        self._touch(event.tenant_id).changed += 1
+
+    def _finished(self, event: events.ExecutionFinished) -> None:
+        if event.result != _SUCCEEDED:
+            known = self._figures.present.calls.destinations
+            self._figures.note_failure(known, event.destination, event.result, gave_up=True)

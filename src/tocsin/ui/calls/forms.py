@@ -1,0 +1,151 @@
+"""The form of a service call: between what people type and the request that a client of the API would send."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.agent.api.ports import CallRecord
+from tocsin.contract.instants import format_instant
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import parse_duration
+from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
+from tocsin.ui.calls.show import STAR
+from tocsin.ui.filters import words
+from tocsin.ui.forms import json_errors
+from tocsin.ui.show import pretty_json
+from tocsin.ui.visit import Fields
+from tocsin.ui.whenever import read_when
+
+Body = dict[str, Any]
+
+#: In the order in which people look for them; the agent's rules have the last word.
+METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_NAME_CHARS = 80
+#: What no URL has as it is written: it was put in a secret's place.
+_MASKED = (REDACTED, REDACTED.replace("[", "%5B").replace("]", "%5D"))
+
+
+@dataclass(slots=True)
+class CallForm:
+    """The texts in the fields. `when` is `now`, `in` or `at`; `id` makes sending the form again the same call."""
+
+    tenant: str = ""
+    id: str = ""
+    name: str = ""
+    method: str = "POST"
+    url: str = ""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: str = ""
+    when: str = "now"
+    delay: str = "5m"
+    at: str = ""
+    zone_minutes: str = "0"
+    tags: str = ""
+
+    @classmethod
+    def read(cls, form: Fields) -> CallForm:
+        """As it was sent."""
+        names, values = form.all("header_name"), form.all("header_value")
+        return cls(
+            tenant=form.get("tenant").lower(),
+            id=form.get("id"),
+            name=form.get("name"),
+            method=form.get("method", "POST"),
+            url=form.get("url"),
+            headers=[
+                (name.strip(), value) for name, value in zip(names, values, strict=False) if name.strip() or value
+            ],
+            body=form.exact("body").replace("\r\n", "\n"),
+            when=form.get("when", "now"),
+            delay=form.get("delay"),
+            at=form.get("at"),
+            zone_minutes=form.get("zone_minutes", "0"),
+            tags=form.get("tags"),
+        )
+
+    @classmethod
+    def like(cls, call: CallRecord, new_id: str) -> CallForm:
+        """A call's wish once more, to be made now. Secrets are never shown, so they have to be typed again."""
+        spec = call.request_spec
+        return cls(
+            tenant=call.tenant_id,
+            id=new_id,
+            name=call.name,
+            method=spec.method,
+            url=redact_url(spec.url),
+            headers=[(name, "" if is_secret(name, value) else value) for name, value in spec.headers.items()],
+            body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
+            tags=", ".join(tag for tag in call.tags if tag != STAR),
+        )
+
+    def request(self, now_us: int) -> Body:
+        """The request to submit it, as a client of the API would send it. InvalidInput for what can't be one."""
+        errors: list[FieldError] = []
+        spec: Body = {"method": self.method, "url": self.url}
+        if any(mask in self.url for mask in _MASKED):
+            errors.append(FieldError("requestSpec.url", "has a part that is never shown; type the secret again"))
+        if self.headers:
+            spec["headers"] = dict(self.headers)
+            if len(spec["headers"]) < len(self.headers):
+                errors.append(FieldError("requestSpec.headers", "has a name twice; give each header once"))
+            errors += [
+                FieldError("requestSpec.headers", f"needs the value of {name}, which is never shown; type it again")
+                for name, value in self.headers
+                if value == REDACTED or (not value and is_secret_name(name))
+            ]
+        if self.body.strip():
+            errors += json_errors("requestSpec.body", self.body)
+            spec["body"] = msgspec.Raw(self.body.strip().encode())
+        request: Body = {"name": self.name or self._usual_name(), "requestSpec": spec}
+        due_at = self._due_at(now_us, errors)
+        if due_at is not None:
+            request["dueAt"] = due_at
+        if tags := words(self.tags):
+            request["tags"] = tags
+        if errors:
+            raise InvalidInput(*errors)
+        return request
+
+    def _usual_name(self) -> str:
+        """What a call without a name is called: what it does."""
+        return f"{self.method} {redact_url(self.url).partition('://')[2].partition('?')[0]}"[:_NAME_CHARS]
+
+    def _due_at(self, now_us: int, errors: list[FieldError]) -> str | None:
+        if self.when not in ("in", "at"):
+            return None
+        fields = [("when", self.when), ("delay", self.delay), ("at", self.at), ("zone_minutes", self.zone_minutes)]
+        try:
+            when = read_when(Fields(fields))
+            return when["executeAt"] if "executeAt" in when else format_instant(now_us + parse_duration(when["delay"]))
+        except InvalidInput as error:
+            errors.extend(FieldError("dueAt", each.reason) for each in error.errors)
+        except (ValueError, OverflowError) as error:
+            errors.append(FieldError("delay", str(error)))
+        return None
+
+
+def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm) -> str:
+    """The same with the CLI, which counts a delay itself."""
+    spec = request["requestSpec"]
+    parts = [f"--tenant {shlex.quote(tenant)}", f"--method {shlex.quote(spec['method'])}"]
+    parts += [f"--header {shlex.quote(f'{name}: {value}')}" for name, value in spec.get("headers", {}).items()]
+    if "body" in spec:
+        parts.append(f"--body {shlex.quote(bytes(spec['body']).decode())}")
+    if form.when == "in":
+        parts.append(f"--in {shlex.quote(form.delay.replace(' ', '').lower())}")
+    elif "dueAt" in request:
+        parts.append(f"--at {shlex.quote(request['dueAt'])}")
+    parts += [f"--tag {shlex.quote(tag)}" for tag in request.get("tags", ())]
+    if server != "http://127.0.0.1:8080":
+        parts.append(f"--server {shlex.quote(server)}")
+    named = [shlex.quote(request["name"]), shlex.quote(spec["url"])]
+    # A name that begins like an option is none behind two dashes, where options end.
+    if request["name"].startswith("-"):
+        return " \\\n  ".join(["tocsin calls submit", *parts, " ".join(["--", *named])])
+    return " \\\n  ".join([" ".join(["tocsin calls submit", *named]), *parts])

@@ -1,0 +1,98 @@
+"""Puts the pages together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from tocsin.contract.access import KeyRing
+from tocsin.contract.convert import Intake
+from tocsin.contract.hosts import Hosts
+from tocsin.model.validation import InputRules
+from tocsin.ports.clock import Clock
+from tocsin.service import TimerService
+from tocsin.ui.actions import ActionHandlers
+from tocsin.ui.app import Ui
+from tocsin.ui.assets import Assets
+from tocsin.ui.calls.actions import CallActionHandlers
+from tocsin.ui.calls.agent import AgentSource, Gate
+from tocsin.ui.calls.detail import CallDetailHandlers
+from tocsin.ui.calls.figures import CallFigures
+from tocsin.ui.calls.listing import CallListHandlers
+from tocsin.ui.calls.sending import CallFormHandlers
+from tocsin.ui.calls.tenants import Tenants
+from tocsin.ui.detail import DetailHandlers
+from tocsin.ui.editing import EditHandlers
+from tocsin.ui.entry import EntryHandlers
+from tocsin.ui.export import ExportHandlers
+from tocsin.ui.figures import Figures
+from tocsin.ui.limits import UiLimits
+from tocsin.ui.listing import ListHandlers
+from tocsin.ui.live import Streams
+from tocsin.ui.operators import OperatorPages
+from tocsin.ui.overview import OverviewHandlers
+from tocsin.ui.pages import Pages
+from tocsin.ui.sessions import Sessions
+
+
+def compose(
+    service: TimerService,
+    *,
+    rules: InputRules,
+    clock: Clock,
+    keys: KeyRing,
+    figures: Figures,
+    call_figures: CallFigures,
+    agent: AgentSource,
+    hosts: Hosts,
+    limits: UiLimits | None = None,
+    assets: Assets | None = None,
+) -> Ui:
+    """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
+    shows some."""
+    limits = limits or UiLimits()
+    assets = assets or Assets()
+    intake = Intake(rules)
+    sessions = Sessions(keys, limits, time.monotonic)
+    streams = Streams(limits)
+    pages = Pages(assets, keys_required=keys.required)
+    lists = ListHandlers(service, intake, pages, figures, streams, limits)
+    detail = DetailHandlers(service, pages, figures)
+    gate, tenants = Gate(agent, pages), Tenants(hosts, limits)
+    call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
+    parts = (
+        OverviewHandlers(service, pages, figures, streams, agent),
+        EntryHandlers(pages, sessions),
+        lists,
+        ExportHandlers(service, lists, limits),
+        EditHandlers(service, intake, pages, lists, keys_required=keys.required),
+        ActionHandlers(service, intake, pages, detail, limits),
+        OperatorPages(service, intake, pages, lists),
+        CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
+        CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
+        CallActionHandlers(gate, pages, call_detail),
+        call_detail,
+        # Its pattern takes whatever is left under /timers.
+        detail,
+    )
+    return Ui(
+        [route for part in parts for route in part.routes()],
+        pages=pages,
+        assets=assets,
+        sessions=sessions,
+        hosts=hosts,
+        figures=figures,
+        streams=streams,
+        clock=clock,
+        limits=limits,
+    )
+
+
+def figures(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Figures:
+    """The observer that the pages' charts are made from."""
+    return Figures(limits, clock.now_us(), gauges)
+
+
+def call_figures(figures: Figures, limits: UiLimits) -> CallFigures:
+    """The same of the agent's events."""
+    return CallFigures(figures, limits)

@@ -1,0 +1,48 @@
+"""`/login`: an API key becomes a session."""
+
+from __future__ import annotations
+
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.ui.pages import Pages
+from tocsin.ui.sessions import Sessions
+from tocsin.ui.visit import Handler, NewCookie, Visit
+
+
+class EntryHandlers:
+    """Signing in and out."""
+
+    def __init__(self, pages: Pages, sessions: Sessions) -> None:
+        self._pages = pages
+        self._sessions = sessions
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [("GET", "/login", self.show), ("POST", "/login", self.enter), ("POST", "/logout", self.leave)]
+
+    async def show(self, visit: Visit) -> Response:
+        """The form. Where keys are optional one may still sign in, to see what a key sees."""
+        to = _within(visit.query.exact("to"))
+        if visit.visitor.key is not None:
+            return RedirectResponse(to, 303)
+        return self._pages.page("login.html", visit, title="Sign in", message="", to=to)
+
+    async def enter(self, visit: Visit) -> Response:
+        """A key that is known gets a session under a new cookie, so that nobody can have planted it."""
+        to = _within(visit.form.exact("to"))
+        cookie = self._sessions.sign_in(visit.form.get("key"))
+        if cookie is None:
+            message = "No such key. It begins with tk_ and was shown once, when it was made; it may have been revoked."
+            return self._pages.page("login.html", visit, 403, title="Sign in", message=message, to=to)
+        return NewCookie(to, cookie)
+
+    async def leave(self, visit: Visit) -> Response:
+        """The session ends here, whatever the browser keeps."""
+        self._sessions.sign_out(visit.cookie)
+        return NewCookie("/login" if self._sessions.required else "/", self._sessions.new_cookie())
+
+
+def _within(path: str) -> str:
+    """A path on this server, or the first page: nobody is led elsewhere after signing in."""
+    plain = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    return path if plain and path.isascii() and path.isprintable() else "/"

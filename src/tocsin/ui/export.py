@@ -1,0 +1,120 @@
+"""The filtered list as a file, written while it is read: no export is held in memory, whatever its size."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from starlette.responses import Response, StreamingResponse
+
+from tocsin.contract.convert import timer_answer
+from tocsin.contract.instants import format_instant
+from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.forms import exported
+from tocsin.ui.limits import UiLimits
+from tocsin.ui.listing import ListHandlers
+from tocsin.ui.visit import Handler, Visit
+
+_COLUMNS = (
+    "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
+    "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload",
+)  # fmt: skip
+#: Rows that are written before other requests get their turn.
+_ROWS_PER_TURN = 50
+#: Spreadsheets take cells that begin so for formulas, and would run what a stranger put into an id.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+
+
+class ExportHandlers:
+    """CSV for people's spreadsheets, JSON for programs."""
+
+    def __init__(self, service: TimerService, lists: ListHandlers, limits: UiLimits) -> None:
+        self._service = service
+        self._lists = lists
+        self._limits = limits
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [("GET", "/timers/export.csv", self.csv), ("GET", "/timers/export.json", self.json)]
+
+    async def csv(self, visit: Visit) -> Response:
+        """A line for each timer, with a line of titles."""
+        return await self._file(visit, "csv", "text/csv; charset=utf-8")
+
+    async def json(self, visit: Visit) -> Response:
+        """An array of timers as the API answers them."""
+        return await self._file(visit, "json", "application/json")
+
+    async def _file(self, visit: Visit, kind: str, media_type: str) -> Response:
+        filters, _ = await self._lists.filters(visit)
+        filters = replace(filters, cursor="", rows=self._limits.export_page_timers)
+        request = self._lists.request(filters, visit.now_us)
+        # The first page is read before the answer begins, so that what is wrong can still be said.
+        views, cursor = await self._service.list(request)
+        body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
+        name = f"timers-{filters.namespace}-{format_instant(visit.now_us)[:19].replace(':', '')}.{kind}"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(body, media_type=media_type, headers=headers)
+
+    async def _all(
+        self, request: ListRequest, views: list[TimerView], cursor: str | None
+    ) -> AsyncIterator[list[TimerView]]:
+        while True:
+            for start in range(0, len(views), _ROWS_PER_TURN):
+                yield views[start : start + _ROWS_PER_TURN]
+                await asyncio.sleep(0)
+            if cursor is None:
+                return
+            views, cursor = await self._service.list(replace(request, cursor=cursor))
+
+
+async def _json(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
+    before = b"["
+    async for views in pages:
+        if views:
+            yield before + b",\n".join(map(exported, views))
+            before = b",\n"
+    yield b"[]\n" if before == b"[" else b"]\n"
+
+
+async def _csv(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    async for views in pages:
+        writer.writerows([_cell(value) for value in _row(view)] for view in views)
+        yield text.getvalue().encode()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue().encode()
+
+
+def _row(view: TimerView) -> list[object]:
+    timer, answer = view.timer, timer_answer(view)
+    return [
+        timer.namespace,
+        timer.id,
+        timer.status.value,
+        answer.execute_at,
+        "" if view.next_attempt_at is None else answer.next_attempt_at,
+        "" if timer.executed_at is None else answer.executed_at,
+        timer.method,
+        timer.url,
+        timer.attempts,
+        timer.last_error or "",
+        ";".join(timer.tags),
+        answer.created_at,
+        answer.updated_at,
+        view.shard_id,
+        bytes(timer.payload).decode(),
+    ]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
+    return value

@@ -1,0 +1,258 @@
+"""The form of a timer: between what people type and the request that a client of the API would send."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tocsin.contract.convert import timer_answer
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import NULL_PAYLOAD, Timer
+from tocsin.service import TimerView
+from tocsin.ui.show import pretty_json
+from tocsin.ui.visit import Fields
+from tocsin.ui.whenever import read_when
+
+Body = dict[str, Any]
+
+_DEFAULT_POLICY = RetryPolicy()
+_DEFAULT_TIMEOUT = "10"
+#: Fields of the retry policy: in the form, in the API, in the CLI.
+_RETRY = (
+    ("attempts", "maxAttempts", "--retry-attempts"),
+    ("initial_interval", "initialInterval", "--retry-initial"),
+    ("multiplier", "backoffMultiplier", "--retry-factor"),
+    ("max_interval", "maxInterval", "--retry-max-interval"),
+    ("max_duration", "maxAttemptsDuration", "--retry-for"),
+)
+_NUMBERS = frozenset({"attempts", "multiplier"})
+
+
+@dataclass(slots=True)
+class TimerForm:
+    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`."""
+
+    namespace: str = "default"
+    id: str = ""
+    when: str = "in"
+    delay: str = "5m"
+    at: str = ""
+    zone_minutes: str = "0"
+    url: str = ""
+    method: str = "POST"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    payload: str = ""
+    tags: str = ""
+    timeout: str = _DEFAULT_TIMEOUT
+    retry: bool = False
+    attempts: str = "5"
+    initial_interval: str = "1s"
+    multiplier: str = "2"
+    max_interval: str = "5m"
+    max_duration: str = ""
+
+    @classmethod
+    def read(cls, form: Fields) -> TimerForm:
+        """As it was sent."""
+        names, values = form.all("header_name"), form.all("header_value")
+        return cls(
+            namespace=form.exact("namespace"),
+            id=form.exact("id"),
+            when=form.get("when", "in"),
+            delay=form.get("delay"),
+            at=form.get("at"),
+            zone_minutes=form.get("zone_minutes", "0"),
+            url=form.get("url"),
+            method=form.get("method", "POST"),
+            headers=[
+                (name.strip(), value) for name, value in zip(names, values, strict=False) if name.strip() or value
+            ],
+            payload=form.exact("payload").replace("\r\n", "\n"),
+            tags=form.get("tags"),
+            timeout=form.get("timeout"),
+            retry="retry" in form,
+            attempts=form.get("attempts"),
+            initial_interval=form.get("initial_interval"),
+            multiplier=form.get("multiplier"),
+            max_interval=form.get("max_interval"),
+            max_duration=form.get("max_duration"),
+        )
+
+    @classmethod
+    def of(cls, timer: Timer, *, when: str) -> TimerForm:
+        """The fields of a timer that exists."""
+        policy = timer.retry or _DEFAULT_POLICY
+        total = policy.max_duration_us
+        return cls(
+            namespace=timer.namespace,
+            id=timer.id,
+            when=when,
+            url=timer.url,
+            method=timer.method,
+            headers=list((timer.headers or {}).items()),
+            payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
+            tags=", ".join(timer.tags),
+            timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
+            retry=timer.retry is not None,
+            attempts=str(policy.max_attempts),
+            initial_interval=format_duration(policy.initial_interval_us),
+            multiplier=f"{policy.backoff_multiplier:g}",
+            max_interval=format_duration(policy.max_interval_us),
+            max_duration="" if total is None else format_duration(total),
+        )
+
+    def body(self) -> Body:
+        """The request to create it, as a client of the API would send it. InvalidInput for what can't be one."""
+        errors: list[FieldError] = []
+        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
+        try:
+            body.update(
+                read_when(
+                    Fields(
+                        [
+                            ("when", self.when),
+                            ("delay", self.delay),
+                            ("at", self.at),
+                            ("zone_minutes", self.zone_minutes),
+                        ]
+                    )
+                )
+            )
+        except InvalidInput as error:
+            errors.extend(error.errors)
+        if self.payload.strip():
+            errors.extend(json_errors("payload", self.payload))
+            body["payload"] = msgspec.Raw(self.payload.strip().encode())
+        if self.method != "POST":
+            body["method"] = self.method
+        if self.headers:
+            body["headers"] = dict(self.headers)
+            if len(body["headers"]) < len(self.headers):
+                errors.append(FieldError("headers", "has a name twice; give each header once"))
+        if self.retry:
+            body["retryPolicy"] = self._policy(errors)
+        if self.timeout != _DEFAULT_TIMEOUT:
+            body["callbackTimeoutSeconds"] = _number("callbackTimeoutSeconds", self.timeout, errors)
+        tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
+        if tags:
+            body["tags"] = tags
+        if errors:
+            raise InvalidInput(*errors)
+        return body
+
+    def _policy(self, errors: list[FieldError]) -> Body:
+        policy: Body = {}
+        for name, member, _ in _RETRY:
+            text = getattr(self, name)
+            if text:
+                path = f"retryPolicy.{member}"
+                policy[member] = _number(path, text, errors) if name in _NUMBERS else text.replace(" ", "")
+        return policy
+
+    def changes(self, view: TimerView) -> Body:
+        """The request to change a timer into this: only what differs. InvalidInput."""
+        before, now = TimerForm.of(view.timer, when="keep").body_of_update(), self.body_of_update()
+        changed = {
+            name: value for name, value in now.items() if name in ("executeAt", "delay") or before[name] != value
+        }
+        return {"namespace": view.timer.namespace, "timerId": view.timer.id, **changed}
+
+    def body_of_update(self) -> Body:
+        """Every field that an update can change, what is empty included. InvalidInput."""
+        body = self.body()
+        if self.when == "keep":
+            body.pop("delay", None)
+            body.pop("executeAt", None)
+        del body["namespace"], body["id"]
+        empty: Body = {
+            "payload": NULL_PAYLOAD,
+            "method": "POST",
+            "headers": None,
+            "retryPolicy": None,
+            "callbackTimeoutSeconds": float(_DEFAULT_TIMEOUT),
+            "tags": [],
+        }
+        return {**empty, **body}
+
+
+def json_errors(path: str, text: str) -> list[FieldError]:
+    """What keeps a text from being JSON, and where."""
+    try:
+        msgspec.json.decode(text.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        pass
+    else:
+        return []
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return [FieldError(path, f"is not JSON: {what} in line {error.lineno}, column {error.colno}")]
+    except (ValueError, RecursionError):
+        return [FieldError(path, "is nested too deep")]
+    return [FieldError(path, "is not JSON; numbers must be finite")]
+
+
+def _number(path: str, text: str, errors: list[FieldError]) -> float | int:
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        errors.append(FieldError(path, "is not a number"))
+        return 0
+    return int(value) if value.is_integer() else value
+
+
+def curl(url: str, body: Mapping[str, Any], *, key: bool) -> str:
+    """The command that sends this request."""
+    lines = [f"curl {shlex.quote(url)}", "-H 'content-type: application/json'"]
+    if key:
+        lines.append('-H "authorization: Bearer $TOCSIN_KEY"')
+    lines.append(f"-d {shlex.quote(_readable(body))}")
+    return " \\\n  ".join(lines)
+
+
+def _readable(body: Mapping[str, Any]) -> str:
+    return pretty_json(msgspec.json.encode(dict(body)))
+
+
+def command(server: str, body: Mapping[str, Any]) -> str:
+    """The same with the CLI."""
+    updating = "timerId" in body
+    if updating:
+        parts = ["tocsin timers update", shlex.quote(body["timerId"])]
+        if "callbackUrl" in body:
+            parts.append(f"--url {shlex.quote(body['callbackUrl'])}")
+    else:
+        parts = ["tocsin timers create", shlex.quote(body["callbackUrl"]), f"--id {shlex.quote(body['id'])}"]
+    if body["namespace"] != "default":
+        parts.append(f"--namespace {shlex.quote(body['namespace'])}")
+    parts += [
+        f"--{flag} {shlex.quote(str(body[name]))}"
+        for name, flag in (("delay", "in"), ("executeAt", "at"))
+        if name in body
+    ]
+    if "payload" in body:
+        parts.append(f"--payload {shlex.quote(bytes(body['payload']).decode())}")
+    if "method" in body:
+        parts.append(f"--method {body['method']}")
+    parts += [f"--header {shlex.quote(f'{name}: {value}')}" for name, value in (body.get("headers") or {}).items()]
+    parts += [f"--tag {shlex.quote(tag)}" for tag in body.get("tags", ())]
+    if "callbackTimeoutSeconds" in body:
+        parts.append(f"--timeout {body['callbackTimeoutSeconds']:g}")
+    policy = body.get("retryPolicy") or {}
+    parts += [f"{flag} {shlex.quote(str(policy[member]))}" for _, member, flag in _RETRY if member in policy]
+    if server != "http://127.0.0.1:8080":
+        parts.append(f"--server {shlex.quote(server)}")
+    return " \\\n  ".join([" ".join(parts[:2]), *parts[2:]])
+
+
+def exported(view: TimerView) -> bytes:
+    """A timer as the API answers it."""
+    return msgspec.json.encode(timer_answer(view))

@@ -1,0 +1,87 @@
+"""Lists with the latest first, over a service that lists the earliest first.
+
+Time is cut into spans, fine around now and coarse far away, and walked from the future into the past. A span with more
+timers than are still wanted is halved, its later half first; so a page costs a few dozen small reads, however many timers
+there are. Pages end where spans do, except among timers of one and the same microsecond.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.service import ListRequest, TimerView
+
+Lists = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
+
+_SECOND_US = 1_000_000
+_DAY_US = 86_400 * _SECOND_US
+#: Distances from now at which spans begin and end; the last is farther than any timer may lie.
+_DISTANCES_US = (
+    10 * _SECOND_US, 60 * _SECOND_US, 600 * _SECOND_US, 3_600 * _SECOND_US, 6 * 3_600 * _SECOND_US, _DAY_US, 4 * _DAY_US,
+    30 * _DAY_US, 366 * _DAY_US, 4_000 * _DAY_US, 200 * 366 * _DAY_US,
+)  # fmt: skip
+#: Reads for one page; a page that would take more is short and says where to go on.
+READS_MAX = 300
+_CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
+
+
+async def latest(lists: Lists, request: ListRequest, now_us: int) -> tuple[list[TimerView], str | None]:
+    """The page of `request`, latest due first, and the cursor of the next; `request.cursor` is one of ours."""
+    before, inside = _read(request.cursor)
+    views: list[TimerView] = []
+    spans = _spans(request, before, now_us)
+    for _ in range(READS_MAX):
+        if not spans:
+            return views, None
+        begin, end = spans.pop()
+        wanted = request.limit - len(views)
+        one_instant = end - begin == 1
+        span = replace(
+            request,
+            execute_after=begin,
+            execute_before=end,
+            limit=wanted,
+            cursor=inside if one_instant and inside else None,
+        )
+        found, cursor = await lists(span)
+        if cursor is None:
+            # Timers of one instant come in their own order, also over several pages.
+            views += found if one_instant else reversed(found)
+            inside = ""
+        elif one_instant:
+            views += found
+            inside = cursor
+            spans.append((begin, end))
+        else:
+            middle = (begin + end) // 2
+            spans += [(begin, middle), (middle, end)]
+        if len(views) >= request.limit:
+            break
+    return views, f"{spans[-1][1]}.{inside}" if spans else None
+
+
+def _spans(request: ListRequest, before: int | None, now_us: int) -> list[tuple[int, int]]:
+    """The spans to walk, the last one first."""
+    edges = sorted(now_us + sign * distance for distance in _DISTANCES_US for sign in (-1, 1))
+    low = edges[0] if request.execute_after is None else request.execute_after
+    high = edges[-1] if request.execute_before is None else request.execute_before
+    if before is not None:
+        high = min(high, before)
+        # The instant at which a page ended may have more timers: it is a span of its own.
+        edges = sorted({*edges, high - 1})
+    inner = [edge for edge in edges if low < edge < high]
+    points = [low, *inner, high]
+    return [(begin, end) for begin, end in pairwise(points) if begin < end]
+
+
+def _read(cursor: str | None) -> tuple[int | None, str]:
+    if cursor is None:
+        return None, ""
+    match = _CURSOR.match(cursor)
+    if match is None:
+        raise InvalidInput(FieldError("cursor", "is not one that this list gave; leave it out to start anew"))
+    return int(match[1]), match[2]

@@ -1,0 +1,42 @@
+"""Limits of the web pages, by name. `tocsin.config` fills them from file, environment and flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UiLimits:
+    """Durations in seconds (`_s`). `docs/reference/settings.md` describes each under the same name."""
+
+    #: Bytes of a form, its payload included, and seconds that it may take to arrive.
+    form_bytes_max: int = 512 * 1024
+    form_read_timeout_s: float = 30.0
+    #: How long a sign-in lasts without a request, and at most.
+    session_idle_timeout_s: float = 12 * 3_600.0
+    session_lifetime_max_s: float = 7 * 86_400.0
+    #: People signed in at the same time; beyond it the one idle for longest has to sign in again.
+    sessions_max: int = 10_000
+    #: Open pages that are kept up to date; further ones are so after a reload only.
+    streams_max: int = 500
+    #: How often an open page is told what has changed.
+    live_interval_s: float = 1.0
+    #: Width of a point of the overview's charts, and how many points are kept in memory.
+    figures_bucket_s: float = 10.0
+    figures_buckets: int = 360
+    #: Failing destinations remembered for each point; the calls of further ones are counted together.
+    figures_destinations_max: int = 100
+    #: Rows of a list where nobody says how many, and at most.
+    list_rows: int = 50
+    list_rows_max: int = 500
+    #: Tenants that a browser remembers, and for how long after one was looked at for the first time.
+    tenants_remembered_max: int = 8
+    tenants_remembered_s: float = 180 * 86_400.0
+    #: Tenants whose changes are counted for open pages; beyond it the one that was quiet for longest begins anew.
+    tenant_pulses_max: int = 10_000
+    #: Entries of a service call's trace that its page shows.
+    trace_entries_max: int = 500
+    #: Timers that one action can cancel.
+    cancel_timers_max: int = 1_000
+    #: Timers read from the store at once for an export.
+    export_page_timers: int = 500

@@ -1,0 +1,177 @@
+"""`/timers`: find timers, watch them, select many."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from tocsin.contract.convert import Intake
+from tocsin.contract.errors import Forbidden
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, TimerNotFound
+from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
+from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.figures import Figures
+from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
+from tocsin.ui.latest import latest
+from tocsin.ui.limits import UiLimits
+from tocsin.ui.live import Streams
+from tocsin.ui.pages import Pages
+from tocsin.ui.visit import Handler, Visit
+
+_STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of a list. `exact` is the timer whose id is the whole of what was searched for; it is not in `views`."""
+
+    views: list[TimerView]
+    cursor: str | None
+    exact: TimerView | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not self.views and self.exact is None
+
+
+class ListHandlers:
+    """The list and what it needs."""
+
+    def __init__(
+        self,
+        service: TimerService,
+        intake: Intake,
+        pages: Pages,
+        figures: Figures,
+        streams: Streams,
+        limits: UiLimits,
+    ) -> None:
+        self._service = service
+        self._intake = intake
+        self._pages = pages
+        self._figures = figures
+        self._streams = streams
+        self._limits = limits
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [
+            ("GET", "/timers", self.list),
+            ("POST", "/ui/rows", self.rows),
+            ("GET", "/ui/live", self.live),
+        ]
+
+    async def visible_namespaces(self, visit: Visit) -> Sequence[Namespace]:
+        """Those that the visitor may read."""
+        return [
+            namespace for namespace in await self._service.namespaces() if visit.visitor.may(Role.READ, namespace.name)
+        ]
+
+    async def filters(self, visit: Visit) -> tuple[Filters, Sequence[Namespace]]:
+        """What the URL asks for, and the namespaces to choose from."""
+        namespaces = await self.visible_namespaces(visit)
+        names = [namespace.name for namespace in namespaces]
+        first = DEFAULT_NAMESPACE if DEFAULT_NAMESPACE in names or not names else names[0]
+        filters = Filters.read(visit.query, self._limits, first)
+        visit.permit(Role.READ, filters.namespace)
+        return filters, namespaces
+
+    async def list(self, visit: Visit) -> Response:
+        """The page, or for a script only its results."""
+        filters, namespaces = await self.filters(visit)
+        problem: InvalidInput | NamespaceNotFound | None = None
+        status, listing = 200, Listing([], None)
+        try:
+            listing = await self._listing(filters, visit.now_us)
+        except InvalidInput as error:
+            problem, status = error, 400
+        except NamespaceNotFound as error:
+            problem, status = error, 404
+        values: dict[str, Any] = {
+            "title": "Timers",
+            "filters": filters,
+            "namespaces": namespaces,
+            "chosen": next((known for known in namespaces if known.name == filters.namespace), None),
+            "listing": listing,
+            "problem": problem,
+            "tabs": VIEWS,
+            "ranges": RANGES,
+            "custom_range": CUSTOM_RANGE,
+            "pulse": self._figures.pulse(filters.namespace),
+            "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
+            "live": f"/ui/live?namespace={quote(filters.namespace, safe='')}",
+        }
+        template = "timers/results.html" if visit.fragment else "timers/list.html"
+        # A script gets what is wrong as a part of the page, too; it would not show another status.
+        response = self._pages.page(template, visit, 200 if visit.fragment else status, **values)
+        response.headers["vary"] = "hx-request"
+        if visit.fragment:
+            response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
+        return response
+
+    async def _listing(self, filters: Filters, now_us: int) -> Listing:
+        request = self.request(filters, now_us)
+        exact = None
+        if filters.prefix and not filters.cursor:
+            exact = await self._exact(filters)
+        if filters.order == "desc":
+            views, cursor = await latest(self._service.list, request, now_us)
+        else:
+            views, cursor = await self._service.list(request)
+        if exact is not None:
+            views = [view for view in views if view.timer.id != filters.prefix]
+        return Listing(views, cursor, exact)
+
+    def request(self, filters: Filters, now_us: int) -> ListRequest:
+        """What to ask of the service; InvalidInput."""
+        return self._intake.list_request(filters.wish(now_us))
+
+    async def _exact(self, filters: Filters) -> TimerView | None:
+        """The timer of exactly this id, whatever the tab: a lookup instead of a search."""
+        try:
+            return await self._service.get(filters.namespace, filters.prefix)
+        except TimerNotFound:
+            return None
+
+    async def rows(self, visit: Visit) -> Response:
+        """The rows of an open page that have changed: it sends ids with versions, and the namespace."""
+        namespace = visit.form.exact("namespace")
+        visit.permit(Role.READ, namespace)
+        try:
+            wanted = _names_decoder.decode(visit.form.exact("rows"))
+        except msgspec.DecodeError:
+            raise InvalidInput(FieldError("rows", "is not a list of ids and versions")) from None
+        if len(wanted) > self._limits.list_rows_max:
+            raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
+        views = await self._service.get_many(namespace, [timer_id for timer_id, _ in wanted])
+        values = {
+            "wanted": wanted,
+            "views": views,
+            "may_write": visit.visitor.may(Role.WRITE, namespace),
+        }
+        return HTMLResponse(self._pages.text("timers/changed.html", visit, values))
+
+    async def live(self, visit: Visit) -> Response:
+        """Tells an open page when its namespace has changed."""
+        namespace = visit.query.exact("namespace")
+        visit.permit(Role.READ, namespace)
+        if self._streams.full:
+            raise Forbidden("As many pages as this server keeps up to date are open already.")
+        visitor, renew = visit.visitor, visit.renew
+
+        def news() -> dict[str, Any] | None:
+            if renew() != visitor:
+                return None
+            pulse = self._figures.pulse(namespace)
+            return {"created": pulse.created, "changed": pulse.changed}
+
+        body: AsyncIterator[bytes] = self._streams.events(news)
+        return StreamingResponse(body, media_type="text/event-stream", headers=_STREAM_HEADERS)

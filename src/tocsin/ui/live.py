@@ -1,0 +1,66 @@
+"""Server-sent events: once a second an open page hears what has changed, and fetches what it shows of it.
+
+A browser keeps few connections to one server, so a page that nobody looks at closes its stream, and opens it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+from tocsin.ui.limits import UiLimits
+
+#: Rounds without news after which something is sent all the same, so that a lost connection is noticed.
+_SILENT_ROUNDS_MAX = 10
+
+#: What a page wants to know; None ends the stream.
+News = Callable[[], dict[str, Any] | None]
+
+
+class Streams:
+    """The open streams of one server."""
+
+    def __init__(self, limits: UiLimits) -> None:
+        self._limits = limits
+        self._closing = asyncio.Event()
+        self.open = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether no further stream may be opened."""
+        return self.open >= self._limits.streams_max or self._closing.is_set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closing.set()
+
+    async def events(self, news: News) -> AsyncIterator[bytes]:
+        """The body of a stream: what `news` says whenever it differs from what was said last."""
+        self.open += 1
+        try:
+            # Browsers come back this soon after a stream has ended.
+            yield b"retry: 2000\n\n"
+            said: dict[str, Any] = {}
+            silent = 0
+            while not self._closing.is_set():
+                now = news()
+                if now is None:
+                    yield b"event: bye\ndata: {}\n\n"
+                    return
+                silent += 1
+                if now != said or silent > _SILENT_ROUNDS_MAX:
+                    said, silent = now, 0
+                    yield b"data: %b\n\n" % msgspec.json.encode(now)
+                await self._pause()
+        finally:
+            self.open -= 1
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.live_interval_s):
+                await self._closing.wait()
+        except TimeoutError:
+            return

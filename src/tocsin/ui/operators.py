@@ -1,0 +1,144 @@
+"""`/cluster` and `/namespaces`: who does the work, and under which rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.contract import wire
+from tocsin.contract.convert import Intake
+from tocsin.contract.reading import JsonReader
+from tocsin.model.access import Role
+from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound
+from tocsin.model.instants import format_duration
+from tocsin.model.namespace import HistoryMode
+from tocsin.service import TimerService
+from tocsin.ui.listing import ListHandlers
+from tocsin.ui.pages import Pages
+from tocsin.ui.visit import Handler, Visit
+
+#: Colours of owners on the map, told apart by number; further owners share them.
+_OWNER_COLOURS = 8
+
+SAID = {
+    "created": "The namespace exists.",
+    "changed": "Changed.",
+    "paused": "Paused: its timers wait.",
+    "resumed": "Resumed.",
+}
+_HISTORY_WORDS = {
+    HistoryMode.ALL: "all finished timers",
+    HistoryMode.FAILURES: "failed ones only",
+    HistoryMode.NONE: "none",
+}
+
+
+class OperatorPages:
+    """Pages for those who run the service."""
+
+    def __init__(self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers) -> None:
+        self._service = service
+        self._intake = intake
+        self._pages = pages
+        self._lists = lists
+        self._create_reader = JsonReader(wire.CreateNamespace)
+        self._update_reader = JsonReader(wire.UpdateNamespace)
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Methods, paths, handlers."""
+        return [
+            ("GET", "/cluster", self.cluster),
+            ("GET", "/namespaces", self.namespaces),
+            ("POST", "/namespaces/create", self.create),
+            ("POST", "/namespaces/change", self.change),
+        ]
+
+    async def cluster(self, visit: Visit) -> Response:
+        """Nodes, and the map of shards; a script asks for the changing part again every second."""
+        visit.permit(Role.READ)
+        view = await self._service.cluster()
+        colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
+        template = "cluster_live.html" if visit.fragment else "cluster.html"
+        return self._pages.page(template, visit, title="Cluster", cluster=view, colours=colours)
+
+    async def namespaces(self, visit: Visit) -> Response:
+        """All that the visitor may see."""
+        return await self._namespaces(visit)
+
+    async def _namespaces(
+        self, visit: Visit, *, problem: Exception | None = None, form: dict[str, str] | None = None, name: str = ""
+    ) -> Response:
+        status = 200
+        if problem is not None:
+            status = 409 if isinstance(problem, NamespaceExists) else 400
+        cluster = await self._service.cluster()
+        return self._pages.page(
+            "namespaces.html",
+            visit,
+            status,
+            title="Namespaces",
+            namespaces=await self._lists.visible_namespaces(visit),
+            may_admin=visit.visitor.may(Role.ADMIN),
+            total_shards=cluster.total_shards,
+            history_words=_HISTORY_WORDS,
+            duration=format_duration,
+            problem=None if problem is None else _sentence(problem),
+            problem_name=name,
+            form=form or {"name": "", "num_shards": "", "history": "all", "retention": "3d", "secret": ""},
+            said=SAID.get(visit.query.get("did"), ""),
+        )
+
+    async def create(self, visit: Visit) -> Response:
+        """A new one."""
+        visit.permit(Role.ADMIN)
+        form = {name: visit.form.get(name) for name in ("name", "num_shards", "history", "retention", "secret")}
+        body: dict[str, Any] = {"name": form["name"], "history": form["history"]}
+        if form["num_shards"]:
+            body["numShards"] = int(form["num_shards"]) if form["num_shards"].isdecimal() else form["num_shards"]
+        body |= {name: form[name] for name in ("retention", "secret") if form[name]}
+        try:
+            sent = self._create_reader.read(msgspec.json.encode(body))
+            retention_us = self._intake.namespace_settings(sent)
+            await self._service.create_namespace(
+                sent.name,
+                num_shards=None if sent.num_shards is msgspec.UNSET else sent.num_shards,
+                history=None if sent.history is msgspec.UNSET else sent.history,
+                retention_us=retention_us,
+                secret=None if sent.secret is msgspec.UNSET else sent.secret,
+            )
+        except (InvalidInput, NamespaceExists) as error:
+            return await self._namespaces(visit, problem=error, form=form)
+        return RedirectResponse("/namespaces?did=created", 303)
+
+    async def change(self, visit: Visit) -> Response:
+        """Changes history, retention, secret, or whether it is paused."""
+        visit.permit(Role.ADMIN)
+        body: dict[str, Any] = {"name": visit.form.exact("name")}
+        did = "changed"
+        if "paused" in visit.form:
+            body["paused"] = visit.form.get("paused") == "yes"
+            did = "paused" if body["paused"] else "resumed"
+        body |= {name: visit.form.get(name) for name in ("history", "retention", "secret") if visit.form.get(name)}
+        if visit.form.get("unsign") == "yes":
+            body["secret"] = None
+        try:
+            sent = self._update_reader.read(msgspec.json.encode(body))
+            retention_us = self._intake.namespace_settings(sent)
+            await self._service.update_namespace(
+                sent.name,
+                history=None if sent.history is msgspec.UNSET else sent.history,
+                retention_us=retention_us,
+                secret=sent.secret if isinstance(sent.secret, str) else None,
+                remove_secret=sent.secret is None,
+                paused=None if sent.paused is msgspec.UNSET else sent.paused,
+            )
+        except (InvalidInput, NamespaceNotFound) as error:
+            return await self._namespaces(visit, problem=error, name=body["name"])
+        return RedirectResponse(f"/namespaces?did={did}", 303)
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

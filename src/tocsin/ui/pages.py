@@ -1,0 +1,111 @@
+"""Templates to answers. Everything a template shows is escaped unless it is one of our own macros."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.responses import HTMLResponse
+
+from tocsin import __version__
+from tocsin.model.access import Role
+from tocsin.model.redaction import redact_url
+from tocsin.ui import show
+from tocsin.ui.assets import Assets
+from tocsin.ui.calls import show as calls
+from tocsin.ui.sessions import Visitor
+from tocsin.ui.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of the navigation. `kind` says who sees it: `timers` whoever may read any namespace, `calls` any tenant,
+    `whole` those whose key is limited to neither."""
+
+    path: str
+    title: str
+    icon: str
+    kind: str
+
+    def shown_to(self, visitor: Visitor) -> bool:
+        """Whether it leads this visitor anywhere."""
+        if self.kind == "timers":
+            return visitor.may_somewhere(Role.READ)
+        return visitor.may_call_somewhere(Role.READ) if self.kind == "calls" else visitor.may(Role.READ)
+
+
+PLACES = (
+    Place("/", "Overview", "pulse", "whole"),
+    Place("/timers", "Timers", "bell", "timers"),
+    Place("/calls", "Calls", "send", "calls"),
+    Place("/cluster", "Cluster", "grid", "whole"),
+    Place("/namespaces", "Namespaces", "layers", "timers"),
+)
+
+
+class Pages:
+    """Renders. `keys_required`: whether people sign in here."""
+
+    def __init__(self, assets: Assets, *, keys_required: bool) -> None:
+        self.assets = assets
+        self._keys_required = keys_required
+        self._environment = environment = Environment(
+            loader=PackageLoader("tocsin.ui", "templates"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.globals.update(asset=assets.url, places=PLACES, version=__version__, state_of=show.state_of)
+        environment.filters.update(
+            utc=show.utc,
+            rfc3339=show.rfc3339,
+            span=show.span,
+            latency=show.milliseconds,
+            count=show.count,
+            destination=show.destination,
+            version_of=show.version,
+            pretty_json=show.pretty_json,
+            bytes_of=bytes,
+        )
+        environment.globals.update(relative=show.relative, timer_path=show.timer_path, call_path=calls.path)
+        environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
+        environment.filters.update(
+            call_version=calls.version,
+            call_lag=calls.lag_us,
+            call_took=calls.took_us,
+            call_target=calls.target,
+            call_answer=calls.answer_of,
+            short_id=calls.short,
+            redacted_headers=calls.redacted,
+            redacted_url=redact_url,
+        )
+
+    def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:
+        """The rendered text."""
+        visitor = visit.visitor
+        return self._environment.get_template(template).render(
+            {
+                "visit": visit,
+                "visitor": visitor,
+                "csrf": visitor.csrf,
+                "now_us": visit.now_us,
+                "signed_in": visitor.key is not None,
+                "keys_required": self._keys_required,
+                "live": None,
+                **values,
+            }
+        )
+
+    def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> HTMLResponse:
+        """An answer."""
+        return HTMLResponse(self.text(template, visit, values), status)
+
+
+def toast(text: str, tone: str = "done") -> dict[str, str]:
+    """The header by which a fragment's answer says what happened; ASCII, whatever the text."""
+    return {"hx-trigger": json.dumps({"tocsin:said": {"text": text, "tone": tone}})}

@@ -1,0 +1,148 @@
+"""How values look: instants, durations, distances in time, counts, and what a timer's state is called."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from urllib.parse import quote, urlsplit
+
+from tocsin.contract.instants import format_instant
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.timer import Status, Timer
+from tocsin.service import TimerView
+
+_UNITS = (
+    (365 * US_PER_DAY, "y"),
+    (US_PER_DAY, "d"),
+    (3_600 * US_PER_SECOND, "h"),
+    (60 * US_PER_SECOND, "min"),
+    (US_PER_SECOND, "s"),
+)
+#: Path segments that browsers take for steps up or none, however they are written.
+_STEPS = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A timer's state for people: a word, and the name of its colour and shape."""
+
+    word: str
+    tone: str
+
+
+_FINISHED = {
+    Status.COMPLETED: State("done", "done"),
+    Status.FAILED: State("failed", "failed"),
+    Status.CANCELED: State("canceled", "canceled"),
+}
+
+
+def state_of(view: TimerView, now_us: int) -> State:
+    """The state at this instant; a timer that is due and not finished is ringing."""
+    timer = view.timer
+    if timer.status is not Status.PENDING:
+        return _FINISHED[timer.status]
+    if view.parked is not None:
+        return State("held", "held")
+    if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
+        return State("ringing", "ringing")
+    if timer.attempts:
+        return State("retrying", "retrying")
+    return State("pending", "pending")
+
+
+def utc(instant_us: int) -> str:
+    """An instant for people who have no script: UTC to the second."""
+    return format_instant(instant_us - instant_us % US_PER_SECOND).replace("T", " ").replace("Z", " UTC")
+
+
+def rfc3339(instant_us: int) -> str:
+    """An instant exactly."""
+    return format_instant(instant_us)
+
+
+def span(duration_us: int) -> str:
+    """A length of time in its one or two greatest units: `2 h 5 min`. Below a second in milliseconds."""
+    if duration_us < US_PER_SECOND:
+        return f"{duration_us / 1_000:.0f} ms"
+    for (size, unit), (next_size, next_unit) in pairwise(_UNITS):
+        if duration_us >= size:
+            whole, rest = divmod(duration_us, size)
+            second = rest // next_size
+            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 else f"{whole} {unit}"
+    return f"{duration_us // US_PER_SECOND} s"
+
+
+def relative(instant_us: int, now_us: int) -> str:
+    """How far away an instant is: `in 5 min`, `2 h ago`, `now`."""
+    distance_us = instant_us - now_us
+    if abs(distance_us) < US_PER_SECOND:
+        return "now"
+    return f"in {span(distance_us)}" if distance_us > 0 else f"{span(-distance_us)} ago"
+
+
+def milliseconds(duration_us: float) -> str:
+    """A latency: finer the shorter it is."""
+    value = duration_us / 1_000
+    if value >= 10_000:
+        return f"{value / 1_000:.1f} s"
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def count(number: float) -> str:
+    """With thin spaces between thousands."""
+    return f"{number:,.0f}".replace(",", "\u202f")
+
+
+def timer_path(namespace: str, timer_id: str) -> str:
+    """The path of a timer's page. Ids that browsers would take for a step in the path go into the query."""
+    base = f"/timers/{quote(namespace, safe='')}/"
+    if timer_id in _STEPS:
+        return f"{base}?id={quote(timer_id, safe='')}"
+    return base + quote(timer_id, safe="")
+
+
+def destination(timer: Timer) -> tuple[str, str]:
+    """Host and the rest of the URL that a timer calls."""
+    try:
+        parts = urlsplit(timer.url)
+    except ValueError:
+        return timer.url, ""
+    rest = parts.path + (f"?{parts.query}" if parts.query else "")
+    return parts.netloc, rest if rest != "/" else ""
+
+
+def version(view: TimerView) -> str:
+    """Changes whenever the timer does."""
+    timer = view.timer
+    return f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.parked or ''}"
+
+
+def pretty_json(text: bytes) -> str:
+    """A payload with line breaks, its numbers and keys exactly as they were sent; itself when it can't be read."""
+    try:
+        value = json.loads(text, parse_float=_Verbatim, parse_int=_Verbatim)
+    except (ValueError, RecursionError):
+        return text.decode(errors="replace")
+    return _indented(value, "")
+
+
+class _Verbatim(str):
+    """A number as it was written: 1.10 stays 1.10, and 2^70 stays exact."""
+
+    __slots__ = ()
+
+
+def _indented(value: object, margin: str) -> str:
+    inner = margin + "  "
+    if isinstance(value, _Verbatim):
+        return str(value)
+    if isinstance(value, dict) and value:
+        lines = [
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {_indented(item, inner)}" for key, item in value.items()
+        ]
+        return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(inner + _indented(item, inner) for item in value) + f"\n{margin}]"
+    return json.dumps(value, ensure_ascii=False)

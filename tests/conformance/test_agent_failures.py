@@ -1,0 +1,290 @@
+"""Locks, servers that go away, commits whose fate is unknown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import asyncpg
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.agent_database import NOW, append, call, change, entry, envelope, insert, load, running, start
+from tests.support.postgresql import PostgresServer
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.agent.orchestration.ports import Change, Transaction
+from tocsin.agent.orchestration.service_call import ServiceCall
+from tocsin.agent.outbox.ports import OutboxRow
+from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
+
+T = TypeVar("T")
+IMPATIENT = SqlSettings(lock_wait_s=0.05, lock_retry_s=0.02, lock_check_s=0.05, connect_timeout_s=2.0)
+
+
+async def until_available(work: Callable[[], Awaitable[T]]) -> T:
+    """What it returns once the database is there again."""
+    while True:
+        try:
+            return await work()
+        except StoreUnavailable:
+            await asyncio.sleep(0.02)
+
+
+# ------------------------------------------------------------------ every database
+
+
+async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
+    tmp_path: Path, shared_postgresql: PostgresServer
+) -> None:
+    for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
+        first, second = AgentDatabase(url), AgentDatabase(url, IMPATIENT)
+        await first.open()
+        with pytest.raises(StoreLocked, match="in use by another agent"):
+            await second.open()
+        await first.close()
+        await first.close()
+        third = AgentDatabase(url, IMPATIENT)
+        await third.open()
+        await third.close()
+        with pytest.raises(StoreUnavailable, match="not open"):
+            await third.timers.next_due_at(0)
+        with pytest.raises(StoreUnavailable, match="not open"):
+            await third.outbox.mark_published([1], NOW)
+
+
+async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
+    for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
+        first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=30))
+        await first.open()
+        opening = asyncio.create_task(second.open())
+        await asyncio.sleep(0)
+        await first.close()
+        await opening
+        await second.close()
+
+
+async def test_many_transactions_at_once_change_a_call_once(database: AgentDatabase) -> None:
+    calls = [call() for _ in range(20)]
+    await insert(database, *calls)
+    told: list[OutboxRow] = []
+    database.outbox.on_appended(told.extend)
+
+    async def start_all(order: list[ServiceCall]) -> set[str]:
+        changes = [running(c) for c in order]
+
+        def work(t: Transaction) -> set[str]:
+            loaded = t.load([c.key for c in order])
+            decided = [
+                Change(loaded[new.before.key], new.after) for new in changes if loaded[new.before.key] == new.before
+            ]
+            written = t.change(decided)
+            t.append([envelope(new.after) for new in decided])
+            return {key.service_call_id for key in written}
+
+        return await database.calls.transact(work)
+
+    won = await asyncio.gather(*(start_all(calls[::-1] if n % 2 else calls) for n in range(12)))
+    assert sorted(id_ for ids in won for id_ in ids) == sorted(c.service_call_id for c in calls)
+    assert sorted(row.envelope.aggregate_id for row in told) == sorted(c.service_call_id for c in calls)
+
+
+async def test_a_commit_is_told_of_even_when_nobody_waits_any_more(database: AgentDatabase) -> None:
+    told = asyncio.Event()
+    database.outbox.on_appended(lambda rows: told.set())
+    waiting = asyncio.create_task(append(database, envelope(call())))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    # Cancelled before or after it began: if the row is there, it was told of.
+    if await database.outbox.unpublished(0, 10):
+        await told.wait()
+
+
+async def test_a_call_that_is_deleted_meanwhile_takes_only_its_own_schedule_along(database: AgentDatabase) -> None:
+    for _ in range(10):
+        here, going = call(), call()
+        await insert(database, here, going)
+        await asyncio.gather(
+            database.calls.transact(lambda t, key=going.key: t.delete_scheduled([key])),  # type: ignore[misc]
+            database.timers.schedule_timers([entry(going), entry(here)]),
+        )
+        assert await database.timers.mark_fired([here.key, going.key], NOW) == 1
+
+
+async def test_unknown_databases_are_refused() -> None:
+    for url in ("mysql://localhost/x", "no url"):
+        with pytest.raises(ConfigError, match="the agent's database"):
+            AgentDatabase(url)
+
+
+# ------------------------------------------------------------------ PostgreSQL
+
+
+@pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.stop])
+async def test_a_server_that_ends_and_comes_back_is_used_again(
+    postgresql: PostgresServer, end: Callable[[PostgresServer], None]
+) -> None:
+    database = AgentDatabase(postgresql.url(), IMPATIENT)
+    await database.open()
+    one = call()
+    await insert(database, one)
+    end(postgresql)
+    for failing in (
+        lambda: load(database, one.key),
+        lambda: database.timers.next_due_at(0),
+        lambda: database.outbox.mark_published([1], NOW),
+        lambda: database.executions.unfinished(1),
+    ):
+        with pytest.raises(StoreUnavailable):
+            await failing()
+    postgresql.start()
+    assert await until_available(lambda: load(database, one.key)) == one
+    assert await change(database, running(one)) == {one.key}
+    # The lock is held again, too.
+    with pytest.raises(StoreLocked):
+        await AgentDatabase(postgresql.url(), IMPATIENT).open()
+    await database.close()
+
+
+async def test_a_server_that_ends_in_the_middle_of_transactions_leaves_whole_ones(postgresql: PostgresServer) -> None:
+    database = AgentDatabase(postgresql.url(), IMPATIENT)
+    await database.open()
+    done: list[ServiceCall] = []
+    unknown: list[ServiceCall] = []
+    enough = asyncio.Event()
+
+    async def go_on() -> None:
+        while True:
+            one = call(tags=("t",))
+
+            def work(t: Transaction, one: ServiceCall = one) -> None:
+                t.insert([one])
+                t.append([envelope(one)])
+
+            try:
+                await database.calls.transact(work)
+            except OutcomeUnknown:
+                unknown.append(one)
+                return
+            except StoreUnavailable:
+                return
+            done.append(one)
+            if len(done) > 50:
+                enough.set()
+
+    going = [asyncio.create_task(go_on()) for _ in range(6)]
+    await enough.wait()
+    await asyncio.to_thread(postgresql.kill)
+    await asyncio.gather(*going)
+    postgresql.start()
+    rows = await until_available(lambda: database.outbox.unpublished(0, 100_000))
+    present = {row.envelope.aggregate_id for row in rows}
+    assert {c.service_call_id for c in done} <= present
+    assert present <= {c.service_call_id for c in done + unknown}
+    # Reading is possible earlier than writing, for which the lock has to be held again.
+    loaded = await until_available(lambda: database.calls.transact(lambda t: t.load([c.key for c in done])))
+    assert loaded.keys() == {c.key for c in done}
+    await database.close()
+
+
+async def test_a_session_that_an_operator_ends_is_made_anew_without_a_word(postgresql_url: str) -> None:
+    database = AgentDatabase(postgresql_url)
+    await database.open()
+    one = call()
+    await insert(database, one)
+    await terminate_sessions(postgresql_url, "tocsin agent")
+    assert await load(database, one.key) == one
+    await terminate_sessions(postgresql_url, "tocsin agent")
+    assert (await database.queries.find(one.key)) is not None
+    await database.close()
+
+
+async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) -> None:
+    database = AgentDatabase(postgresql_url, IMPATIENT)
+    await database.open()
+    other = await asyncpg.connect(postgresql_url)
+    # The other agent stands in line for the lock when the first one's session ends.
+    taken = asyncio.create_task(other.fetch("SELECT pg_advisory_lock($1)", 0x546F6373696E))
+    await terminate_sessions(postgresql_url, "tocsin agent lock")
+    await taken
+    one = call()
+
+    async def refused() -> None:
+        while True:
+            await insert(database, call())
+            await asyncio.sleep(0.02)
+
+    with pytest.raises(StoreUnavailable, match="lock was lost"):
+        await refused()
+    await other.close()
+    await until_available(lambda: insert(database, one))
+    assert await load(database, one.key) == one
+    await database.close()
+
+
+async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(postgresql_url: str) -> None:
+    database = AgentDatabase(postgresql_url)
+    await database.open()
+    # A constraint that is checked at COMMIT, by a function that takes its time: the session ends within it.
+    setup = await asyncpg.connect(postgresql_url)
+    await setup.execute("""
+        CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON service_calls DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION wait_in_commit();
+    """)
+    await setup.execute("SELECT pg_advisory_lock(4711)")
+    one = call()
+    inserting = asyncio.create_task(insert(database, one))
+    # There is nothing to wait on for a backend that waits.
+    while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await terminate_sessions(postgresql_url, "tocsin agent")
+    with pytest.raises(OutcomeUnknown):
+        await inserting
+    await setup.execute("SELECT pg_advisory_unlock_all()")
+    await setup.close()
+    assert await load(database, one.key) is None
+    await database.close()
+
+
+async def test_a_conflict_is_tried_again(postgresql_url: str) -> None:
+    database = AgentDatabase(postgresql_url)
+    await database.open()
+    tries = 0
+
+    def work(connection: Connection) -> int:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            connection.exec_driver_sql("DO $$ BEGIN RAISE EXCEPTION SQLSTATE '40P01'; END $$")
+        return tries
+
+    assert await database.backend.write(work) == 3
+    await database.close()
+
+
+async def test_a_wrong_value_is_no_failure_of_the_database(database: AgentDatabase) -> None:
+    """It would be tried again for ever."""
+    one = call()
+    await insert(database, one)
+    with pytest.raises(Exception, match=r"ck_http_execution_log_request_method") as caught:
+        await database.executions.begin([(start(one, request_method="ODD"), envelope(one))])
+    assert not isinstance(caught.value, StoreError)
+    assert await database.outbox.unpublished(0, 10) == []
+
+
+async def terminate_sessions(url: str, name: str) -> None:
+    """As an operator would."""
+    connection = await asyncpg.connect(url)
+    ended = await connection.fetch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1"
+        " AND datname = current_database()",
+        name,
+    )
+    assert ended
+    await connection.close()

@@ -1,0 +1,213 @@
+"""Every query of the agent goes by an index, on every database.
+
+PostgreSQL is asked with sequential scans discouraged: on tables of a test's size they would often be the right choice,
+and what counts is that an index can serve. On empty tables all indexes cost it the same, so that its choice between them
+says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
+from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, timer_schedules
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.adapters.sql.statements import Batch, Query
+from tocsin.agent.api.ports import CallFilter, Place
+
+ID = new_id()
+KEYS = [(TENANT, ID), (TENANT, new_id())]
+ONE = {"tenant": TENANT, "call": ID}
+CALLS, TAGS, TIMERS, LOG = "pk_service_calls", "pk_service_call_tags", "pk_timer_schedules", "pk_http_execution_log"
+
+
+class Case(NamedTuple):
+    statement: Query | Batch
+    index: str
+    rows: list[tuple[Any, ...]] = []  # noqa: RUF012 - never changed
+    scalars: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    #: Another index that serves as well; which one PostgreSQL takes depends on how many tenants and rows are due.
+    or_index: str = "none"
+
+
+def _row(batch: Batch) -> list[tuple[Any, ...]]:
+    """Any: the plan doesn't depend on it."""
+    return [tuple([None] * len(batch.given))]
+
+
+CASES = {
+    "load": Case(service_calls.LOAD, CALLS, KEYS),
+    "find_many": Case(queries.FIND_MANY, CALLS, KEYS),
+    "find_by_idempotency_key": Case(
+        service_calls.FIND_BY_IDEMPOTENCY_KEY, "idx_service_calls_idempotency_key", [(TENANT, "k")]
+    ),
+    "change": Case(service_calls.CHANGE, CALLS, _row(service_calls.CHANGE)),
+    "delete_scheduled": Case(service_calls.DELETE_SCHEDULED, CALLS, KEYS),
+    "tags": Case(service_calls.TAGS, TAGS, KEYS),
+    "submitted_at": Case(service_calls.SUBMITTED_AT, CALLS, KEYS),
+    "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
+    "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now": NOW, "most": 10}),
+    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before": NOW, "most": 10}),
+    "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
+    "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
+    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, KEYS, {"moment": NOW}),
+    "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
+    "due_tenants": Case(
+        timer_schedules.DUE_TENANTS,
+        "idx_timer_schedules_waiting",
+        [],
+        {"from": NOW, "now": NOW + 9, "among": 100, "most": 10},
+    ),
+    "find_due": Case(
+        timer_schedules.FIND_DUE,
+        "idx_timer_schedules_due_at",
+        [(TENANT,), (OTHER_TENANT,)],
+        {"from": NOW, "now": NOW + 9, "most": 10},
+        "idx_timer_schedules_waiting",
+    ),
+    "find_by_correlation": Case(
+        timer_schedules.FIND_BY_CORRELATION, "idx_timer_schedules_correlation_id", [], {"correlation": ID}
+    ),
+    "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
+    "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
+    "unfinished": Case(execution_log.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
+    "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
+    "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment": NOW}),
+    "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "times": 1, "error": "e"}),
+    "park": Case(outbox.PARK, "pk_outbox", [], {"number": 1, "moment": NOW, "error": "e"}, "idx_outbox_unpublished"),
+    "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before": NOW, "most": 10}),
+    "find": Case(queries.FIND, CALLS, [], ONE),
+    "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
+    "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),
+    "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
+}
+
+FROM = {"submitted_from": NOW - 5, "submitted_to": NOW + 5}
+AFTER = {"before": Place(NOW, ID)}
+PAGES = {
+    "all": (CallFilter(TENANT), "idx_service_calls_submitted_at"),
+    "range": (CallFilter(TENANT, **FROM, **AFTER), "idx_service_calls_submitted_at"),
+    "status": (CallFilter(TENANT, frozenset({"Failed"}), **FROM), "idx_service_calls_status"),
+    "statuses": (CallFilter(TENANT, frozenset({"Failed", "Running"}), **AFTER), "idx_service_calls_status"),
+    "tag": (CallFilter(TENANT, tags=("t",), **AFTER), "idx_service_call_tags_tag"),
+    "tags": (CallFilter(TENANT, frozenset({"Failed"}), ("t", "u"), **FROM), "idx_service_call_tags_tag"),
+}
+
+#: What SQLite calls the indexes of primary keys.
+SQLITE_NAMES = {
+    CALLS: "sqlite_autoindex_service_calls_1",
+    TAGS: "sqlite_autoindex_service_call_tags_1",
+    TIMERS: "sqlite_autoindex_timer_schedules_1",
+    LOG: "sqlite_autoindex_http_execution_log_1",
+    "pk_outbox": "INTEGER PRIMARY KEY",
+}
+OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|outbox|due|other_\d)"
+
+
+def explain(connection: Connection, text: str, variables: Any) -> str:
+    """The plan, in the database's words."""
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", variables).fetchall()
+        return "\n".join(str(row[3]) for row in rows)
+    connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+    return "\n".join(str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {text}", variables).fetchall())
+
+
+def check(plan: str, index: str, kind: str) -> None:
+    """That the plan has the index, and reads no table from its beginning to its end."""
+    if kind == "sqlite":
+        assert re.search(rf"\b{re.escape(SQLITE_NAMES.get(index, index))}\b", plan), plan
+        scanned = [line for line in plan.splitlines() if re.match(rf"SCAN {OURS}\b", line)]
+        if index in (CALLS, TAGS, TIMERS, LOG):
+            assert re.search(rf"{re.escape(SQLITE_NAMES[index])} \(tenant_id=\? AND service_call_id=\?", plan), plan
+        # Walking along an index, to the first row or through a partial one, is no scan of a table.
+        assert all("USING" in line and "INDEX idx_" in line for line in scanned), plan
+        assert "AUTOMATIC" not in plan, plan
+    else:
+        assert kind == "postgresql, empty" or re.search(rf"\b({index})\b", plan), plan
+        assert not re.search(rf"Seq Scan on {OURS}\b", plan), plan
+
+
+async def filled(database: AgentDatabase) -> None:
+    """With rows, so that the planner has something to choose between."""
+    calls = [call((TENANT, OTHER_TENANT)[n % 2], submitted_at=NOW + n, tags=("t", "u")) for n in range(400)]
+    await insert(database, *calls)
+    await database.timers.schedule_timers([entry(c) for c in calls])
+    executions = [start(c) for c in calls]
+    await database.executions.begin([(e, envelope(c)) for e, c in zip(executions, calls, strict=True)])
+    await database.executions.finish([(end(e), envelope(c)) for e, c in zip(executions[20:], calls[20:], strict=True)])
+    numbers = [row.number for row in await database.outbox.unpublished(0, 1_000)]
+    await database.outbox.mark_published(numbers[20:], NOW)
+
+    def analyze(connection: Connection) -> None:
+        connection.exec_driver_sql("ANALYZE")
+
+    await database.backend.write(analyze)
+
+
+@pytest.fixture(params=["empty", "filled"])
+async def contents(request: pytest.FixtureRequest, database: AgentDatabase) -> str:
+    """New tables, and such with rows and statistics."""
+    if request.param == "filled":
+        await filled(database)
+    return str(request.param)
+
+
+def kind_of(connection: Connection, contents: str) -> str:
+    """What `check` has to expect."""
+    name = connection.dialect.name
+    return f"{name}, empty" if name == "postgresql" and contents == "empty" else name
+
+
+async def test_every_statement_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+    def work(connection: Connection) -> None:
+        dialect, kind = connection.dialect, kind_of(connection, contents)
+        for name, (statement, index, rows, scalars, or_index) in CASES.items():
+            if isinstance(statement, Batch):
+                variables = statement.variables(dialect, rows)
+                variables = variables[0] if dialect.name == "sqlite" else variables
+            else:
+                variables = statement.variables(dialect, rows, scalars)
+            plan = explain(connection, statement.text(dialect), variables)
+            if dialect.name == "postgresql" and or_index in plan:
+                index = or_index
+            check(f"{name}:\n{plan}", index, kind)
+
+    await database.backend.write(work)
+
+
+async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+    def work(connection: Connection) -> None:
+        dialect, kind = connection.dialect, kind_of(connection, contents)
+        for name, (wanted, index) in PAGES.items():
+            compiled = queries.page_statement(wanted).compile(
+                dialect=dialect, compile_kwargs={"render_postcompile": True}
+            )
+            values = {
+                key: process(value) if (process := compiled._bind_processors.get(key)) else value
+                for key, value in compiled.params.items()
+            }
+            if dialect.name == "postgresql" and wanted.tags and wanted.statuses:
+                # By the statistics it knows that there are few calls of that status, and may begin with them.
+                index = "idx_service_call_tags_tag|idx_service_calls_status"
+            plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))
+            check(f"{name}:\n{plan}", index, kind)
+
+    await database.backend.write(work)
+
+
+def test_every_statement_has_its_case() -> None:
+    known = {id(case.statement) for case in CASES.values()}
+    modules = (service_calls, timer_schedules, execution_log, outbox, queries)
+    # Inserts alone look nothing up.
+    left = {
+        f"{module.__name__}.{name}"
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Query | Batch) and id(value) not in known and not name.startswith("_")
+    }
+    assert {name.rpartition(".")[2] for name in left} == {"INSERT", "INSERT_TAGS"}

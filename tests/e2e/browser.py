@@ -1,0 +1,111 @@
+"""A real Chromium, and pages that notice what their script or the browser complains about."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+from tests.support.needs import lacking
+
+ROOT = Path(__file__).parents[2]
+STATIC = ROOT / "src" / "tocsin" / "ui" / "static" / "manifest.json"
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+#: Where the pictures of a run are kept, for those who want to look.
+PICTURES = ROOT / "build" / "screenshots"
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+SIZES = {"light": (1360, 860), "dark": (1360, 860), "phone": (360, 780), "wide": (2560, 1300)}
+
+
+def chromium_path() -> str:
+    """Where Chromium is; skips the test where it, or what it would show, is missing."""
+    if not STATIC.exists():
+        lacking("pages", "the web pages are not built; run `make web`")
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    return found or lacking("chromium", "there is no chromium on the path; Debian's package is called chromium")
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser of its own."""
+    path = chromium_path()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+class Window:
+    """One person's browser window. `complaints` collects script errors and what the content security policy forbade."""
+
+    def __init__(self, context: BrowserContext, page: Page, base: str) -> None:
+        self.context = context
+        self.page = page
+        self.base = base
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("console", self._heard)
+        page.on("dialog", lambda dialog: self.complaints.append(f"{page.url}: dialog {dialog.message}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # That an answer was no success, or that a newer request took an older one's place, is said there, too; the tests
+        # look at answers themselves.
+        usual = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort")
+        if message.type == "error" and not message.text.startswith(usual):
+            self.complaints.append(f"{self.page.url}: {message.text}")
+
+    async def go(self, path: str) -> int:
+        """Opens a page; returns its status."""
+        answer = await self.page.goto(self.base + path)
+        assert answer is not None
+        return answer.status
+
+    async def text(self, selector: str) -> str:
+        """What the first match says, as people see it."""
+        return (await self.page.locator(selector).first.inner_text()).strip()
+
+    async def faults(self) -> list[dict[str, Any]]:
+        """The serious and critical faults that axe finds."""
+        if not AXE.exists():
+            lacking("axe", "axe-core is not installed; run `make web`")
+        await self.page.evaluate(AXE.read_text())
+        found = await self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            {"id": each["id"], "help": each["help"], "at": [node["target"] for node in each["nodes"]][:5]}
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+
+    async def picture(self, name: str) -> None:
+        """Keeps what the window shows."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        await self.page.screenshot(path=PICTURES / f"{name}.png")
+
+
+@asynccontextmanager
+async def window(browser: Browser, base: str, look: str = "light", *, scripts: bool = True) -> AsyncIterator[Window]:
+    """A fresh window, with no cookies. `look` is one of SIZES."""
+    width, height = SIZES[look]
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if look == "dark" else "light",
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+        java_script_enabled=scripts,
+        accept_downloads=True,
+    )
+    context.set_default_timeout(20_000)
+    try:
+        yield Window(context, await context.new_page(), base)
+    finally:
+        await context.close()

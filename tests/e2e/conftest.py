@@ -1,0 +1,60 @@
+"""The pages in a browser, on a server that is a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.e2e.browser import Window, chromium, chromium_path, window
+from tests.e2e.tenant import Tenant
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    chromium_path()
+    running = ServerProcess(tmp_path / "data")
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def api(server: ServerProcess) -> Api:
+    return Api(server)
+
+
+@pytest.fixture
+async def inbox() -> AsyncIterator[tuple[Inbox, str]]:
+    """A receiver: what came, and its URL."""
+    inbox = Inbox()
+    async with Receiver(inbox) as receiver:
+        yield inbox, receiver.url
+
+
+@pytest.fixture
+async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window]:
+    """A window whose script must have nothing to complain about in the end."""
+    async with window(browser, server.url) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+@pytest.fixture
+async def tenant(server: ServerProcess) -> Tenant:
+    return Tenant(server)
+
+
+#: Pages show what happened a second or so later; a busy machine may take several.
+expect.set_options(timeout=15_000)

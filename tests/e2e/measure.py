@@ -1,0 +1,138 @@
+"""Measures the pages over a million timers: python -m tests.e2e.measure [TIMERS]. Prints a table; asserts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.browser import Window, chromium, window
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+PATHS = (
+    ("first page", "/timers"),
+    ("prefix, rare (one match)", "/timers?q=order-0999999"),
+    ("prefix, common", "/timers?q=order-05"),
+    ("tag, one in a hundred", "/timers?tag=vip"),
+    ("tag, one in 100,000", "/timers?tag=rare"),
+    ("next hour", "/timers?due=next-1h"),
+    ("a range far ahead", "/timers?from=2036-01-01T00:00&to=2036-01-02T00:00"),
+    ("all, latest first", "/timers?view=all"),
+    ("500 rows", "/timers?rows=500"),
+)
+BURST_RATE = 1_000
+BURST_S = 20
+_FIRST_PAINT = """
+new Promise((done) => new PerformanceObserver((list) => {
+  const found = list.getEntriesByName("first-contentful-paint")[0];
+  if (found) done(found.startTime);
+}).observe({ type: "paint", buffered: true }))
+"""
+_LONG_TASKS = """
+window.long = []; new PerformanceObserver((list) => { for (const e of list.getEntries()) long.push(e.duration); })
+  .observe({ type: "longtask", buffered: true });
+window.frames = []; let last = performance.now();
+const tick = (now) => { frames.push(now - last); last = now; requestAnimationFrame(tick); }; requestAnimationFrame(tick);
+"""
+
+
+async def fill(client: httpx.AsyncClient, timers: int) -> float:
+    """Creates them a thousand at a time, over ninety days from tomorrow on; returns how many a second."""
+    begun = time.monotonic()
+
+    async def batch(start: int) -> None:
+        body = [
+            {
+                "namespace": "default",
+                "id": f"order-{number:07d}",
+                "delay": f"{86_400 + number * 7_776_000 // timers}s",
+                "callbackUrl": "http://127.0.0.1:9/hook",
+                "payload": {"order": number},
+                "tags": [
+                    "orders",
+                    *(["vip"] if number % 100 == 0 else []),
+                    *(["rare"] if number % 100_000 == 7 else []),
+                ],
+            }
+            for number in range(start, min(start + 1_000, timers))
+        ]
+        answer = await client.post("/api/v1/timers/batch/create", json={"timers": body})
+        answer.raise_for_status()
+
+    for start in range(0, timers, 4_000):
+        await asyncio.gather(*(batch(each) for each in range(start, min(start + 4_000, timers), 1_000)))
+    return timers / (time.monotonic() - begun)
+
+
+async def pages(client: httpx.AsyncClient, shown: Window) -> None:
+    """The time to the last byte of each page, and to its first paint in the browser."""
+    for title, path in PATHS:
+        took = []
+        for _ in range(3):
+            begun = time.monotonic()
+            answer = await client.get(path, headers={"accept": "text/html"})
+            took.append((time.monotonic() - begun) * 1e3)
+            assert answer.status_code == 200, answer.text[:500]
+        await shown.go(path)
+        paint = await shown.page.evaluate(_FIRST_PAINT)
+        rows = answer.text.count("<tr data-id")
+        print(f"{title:28} first {took[0]:6.0f} ms, then {min(took[1:]):6.0f} ms; painted {paint:6.0f} ms; {rows} rows")
+
+
+async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
+    """A thousand rings a second while the list is open."""
+    for second in range(BURST_S):
+        body = [
+            {
+                "namespace": "default",
+                "id": f"burst-{second:02d}-{number:04d}",
+                "delay": f"{12_000 + second * 1_000 + number * 1_000 // BURST_RATE}ms",
+                "callbackUrl": url,
+            }
+            for number in range(BURST_RATE)
+        ]
+        (await client.post("/api/v1/timers/batch/create", json={"timers": body})).raise_for_status()
+    for path in ("/timers?rows=200", "/"):
+        await shown.go(path)
+        await shown.page.evaluate(_LONG_TASKS)
+        await asyncio.sleep(BURST_S / 2 + (8 if path != "/" else -2))
+        found: dict[str, Any] = await shown.page.evaluate(
+            "({long, worst: Math.max(...frames), frames: frames.length, said: document.body.innerText.slice(0, 600)})"
+        )
+        changed = await shown.page.locator("tr .state[data-tone='done']").count()
+        print(
+            f"{path}: {len(found['long'])} long tasks {[round(each) for each in found['long']]} ms, "
+            f"longest frame {found['worst']:.0f} ms of {found['frames']}, {changed} rows turned done"
+        )
+    print((await client.get("/ui/figures")).text[-400:])
+
+
+async def main(timers: int) -> None:
+    """Everything."""
+    with tempfile.TemporaryDirectory(prefix="tocsin-pages-") as folder:
+        server = ServerProcess(Path(folder) / "data")
+        await server.start()
+        try:
+            async with (
+                httpx.AsyncClient(base_url=server.url, timeout=120) as client,
+                Receiver(lambda body, headers: (200, b"")) as receiver,
+                chromium() as browser,
+                window(browser, server.url) as shown,
+            ):
+                print(f"{timers:,} timers, {await fill(client, timers):,.0f} created a second")
+                await pages(client, shown)
+                await burst(client, receiver.url, shown)
+                print(json.dumps(shown.complaints))
+        finally:
+            await server.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))

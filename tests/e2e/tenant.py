@@ -1,0 +1,71 @@
+"""A tenant of the service agent, as tests speak for it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from tests.support.http import Client
+from tests.support.server import ServerProcess
+from tocsin.model.instants import format_instant
+from tocsin.model.uuid7 import Uuid7Source
+
+new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
+
+
+def in_seconds(seconds: float) -> str:
+    """An instant that lies so far ahead."""
+    return format_instant(time.time_ns() // 1_000 + round(seconds * 1e6))
+
+
+class Tenant:
+    """Its calls on one server."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.id = new_id()
+        self.list = f"/calls?tenant={self.id}"
+        self._api = f"/api/tenants/{self.id}/service-calls"
+        self._client = Client(server.address)
+
+    def page(self, service_call_id: str) -> str:
+        """The path of a call's page."""
+        return f"/calls/{self.id}/{service_call_id}"
+
+    async def submit(
+        self,
+        name: str,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: dict[str, str] | None = None,
+        body: Any = None,
+        **wish: Any,
+    ) -> str:
+        """The id of a call that was accepted."""
+        spec = {
+            "method": method,
+            "url": url,
+            **({"headers": headers} if headers else {}),
+            **({} if body is None else {"body": body}),
+        }
+        status, answer = await self._client.post(self._api, {"name": name, "requestSpec": spec, **wish})
+        assert status == 202, answer
+        return str(answer["serviceCallId"])
+
+    async def get(self, service_call_id: str) -> Any:
+        """The call, as the API shows it."""
+        status, call = await self._client.get(f"{self._api}/{service_call_id}")
+        assert status == 200, call
+        return call
+
+    async def ended(self, service_call_id: str, timeout_s: float = 20.0) -> Any:
+        """The call once it has ended. The API has no way to be told, so it is asked."""
+        async with asyncio.timeout(timeout_s):
+            while (call := await self.get(service_call_id))["status"] not in ("Succeeded", "Failed"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return call
+
+    async def delete(self, service_call_id: str) -> int:
+        """The status of its deletion."""
+        return await self._client.delete(f"{self._api}/{service_call_id}")

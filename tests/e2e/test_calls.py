@@ -1,0 +1,372 @@
+"""People and their service calls: submit, watch, star, find, tag, delete, send again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from playwright.async_api import Browser, Route, expect
+
+from tests.e2e.browser import Window, window
+from tests.e2e.tenant import Tenant, in_seconds
+from tests.support.calls import Inbox
+from tests.support.command import command
+from tests.support.server import ServerProcess
+
+NOWHERE = "http://127.0.0.1:9/hook"
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+async def test_a_first_call_is_submitted_and_its_response_shown(shown: Window, inbox: tuple[Inbox, str]) -> None:
+    calls, url = inbox
+    calls.default = (200, b'{"charged":true,"order":17}')
+    page = shown.page
+    await shown.go("/")
+    await page.get_by_role("link", name="Calls").first.click()
+    await expect(page.get_by_role("heading", name="Whose calls?")).to_be_visible()
+    await page.get_by_role("link", name="Make a call").click()
+    await page.get_by_label("URL", exact=True).fill(url)
+    await page.get_by_label("Header’s name").fill("X-Shop")
+    await page.get_by_label("Header’s value").fill("eu")
+    await page.get_by_role("button", name="Another header").click()
+    await page.get_by_label("Header’s name").nth(1).fill("X-Gone")
+    await page.get_by_role("button", name="Remove this header").nth(1).click()
+    await page.locator(".cm-content").click()
+    await page.keyboard.type('{"order":17}')
+    await page.get_by_role("textbox", name="Name", exact=False).last.fill("Charge order 17")
+    await page.get_by_role("textbox", name="Tags").fill("orders, eu")
+    equal = page.locator("#equal")
+    await expect(equal).to_contain_text('"order": 17')
+    await expect(equal).to_contain_text("tocsin calls submit 'Charge order 17'")
+    await expect(equal).not_to_contain_text("X-Gone")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.get_by_text("It is on disk, and will be made whatever crashes.")).to_be_visible()
+    await expect(page.locator(".lead .state")).to_have_text("succeeded")
+    response = page.locator("#response")
+    await expect(response.locator(".status-code")).to_have_text("200")
+    await expect(response).to_contain_text('"charged": true')
+    await expect(response).to_contain_text("content-length")
+    await expect(response).to_contain_text(re.compile(r"in \d"))
+    await shown.picture("call-journey-answered")
+    (call,) = await calls.count(1)
+    assert (call.body, call.headers["x-shop"]) == ({"order": 17}, "eu")
+    # The tenant that was made for it is remembered.
+    await shown.go("/calls")
+    assert UUID.search(page.url)
+    await expect(page.locator("#results tbody tr")).to_have_count(1)
+    await expect(page.locator("#results tbody tr .state")).to_have_text("succeeded")
+
+
+async def test_a_scheduled_call_counts_down_and_runs_before_ones_eyes(
+    shown: Window, inbox: tuple[Inbox, str], tenant: Tenant
+) -> None:
+    _, url = inbox
+    page = shown.page
+    await shown.go(f"/calls/new?tenant={tenant.id}")
+    await page.get_by_label("URL", exact=True).fill(url)
+    await page.get_by_label("Time from now").fill("4s")
+    await expect(page.locator("#equal")).to_contain_text('"dueAt"')
+    await expect(page.locator("#equal")).to_contain_text("--in 4s")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.locator(".lead .state")).to_have_text("scheduled")
+    await expect(page.locator(".lead .big")).to_have_text(re.compile("due in [23] s"))
+    await expect(page.locator("#response")).to_contain_text("It is requested in")
+    await shown.picture("call-journey-counting")
+    await expect(page.locator(".lead .state")).to_have_text("succeeded")
+    await expect(page.locator("#response .status-code")).to_have_text("200")
+    await expect(page.locator(".line")).to_contain_text("after it could")
+    await expect(page.locator("#trace")).to_contain_text("ExecutionSucceeded")
+    await expect(page.locator("#link-state")).to_be_hidden()
+
+
+async def test_a_date_is_of_the_persons_own_zone(shown: Window, tenant: Tenant) -> None:
+    page = shown.page
+    await shown.go(f"/calls/new?tenant={tenant.id}")
+    await page.get_by_label("URL", exact=True).fill(NOWHERE)
+    await page.get_by_label("Date and time").fill("2040-07-01T12:00:00")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.locator(".lead time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
+    await expect(page.locator("h1")).to_have_text("POST 127.0.0.1:9/hook")
+
+
+async def test_the_list_lives_and_nothing_moves(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
+    _, url = inbox
+    page = shown.page
+    later = await tenant.submit("later", NOWHERE, dueAt=in_seconds(3_600))
+    soon = await tenant.submit("soon", url, dueAt=in_seconds(4))
+    await shown.go(tenant.list)
+    row, other = page.locator(f"tr[data-id='{soon}']"), page.locator(f"tr[data-id='{later}']")
+    await expect(row.locator(".state")).to_have_text("scheduled")
+    before = await other.bounding_box()
+    await expect(row.locator(".state")).to_have_text("succeeded")
+    await expect(row.locator(".c-run")).to_contain_text("after due, took")
+    await expect(row.locator(".c-what")).to_contain_text("200")
+    assert await other.bounding_box() == before
+    await tenant.submit("one more", NOWHERE, dueAt=in_seconds(3_600))
+    await expect(page.locator("#fresh")).to_have_text("1 new")
+    await expect(page.locator("#results tbody tr")).to_have_count(2)
+    await page.locator("#fresh").click()
+    await expect(page.locator("#results tbody tr")).to_have_count(3)
+    # What was put into the list later is as alive as the rest.
+    assert await tenant.delete(later) == 204
+    await expect(other).to_have_class("gone")
+
+
+async def test_a_star_is_found_again(shown: Window, tenant: Tenant) -> None:
+    page = shown.page
+    ids = [await tenant.submit(f"call {number}", NOWHERE, dueAt=in_seconds(3_600)) for number in range(3)]
+    await shown.go(tenant.list)
+    star = page.get_by_role("button", name="Favourite: call 1")
+    await star.click()
+    # It changes where it stands.
+    button = page.locator(f"#star-{ids[1]}")
+    await expect(button).to_have_attribute("aria-pressed", "true")
+    assert (await tenant.get(ids[1]))["tags"] == ["star"]
+    await shown.picture("calls-starred")
+    await page.get_by_label("Show favourites").check()
+    await expect(page.locator("#results tbody tr")).to_have_count(1)
+    await expect(page).to_have_url(re.compile("starred=yes"))
+    await page.reload()
+    await expect(page.locator("#results tbody tr a.named")).to_have_text("call 1")
+    await page.locator("a.named").click()
+    await expect(page.locator(f"#star-{ids[1]}")).to_have_attribute("aria-pressed", "true")
+    await page.locator(f"#star-{ids[1]}").click()
+    await expect(page.locator(f"#star-{ids[1]}")).to_have_attribute("aria-pressed", "false")
+    assert (await tenant.get(ids[1]))["tags"] == []
+    await shown.go(f"{tenant.list}&starred=yes")
+    await expect(page.get_by_role("heading", name="No favourites yet")).to_be_visible()
+
+
+async def test_filters_are_in_the_url(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
+    calls, url = inbox
+    page = shown.page
+    calls.answers = [(503, b"busy")]
+    failed = await tenant.submit("sad", url, tags=["eu"])
+    await tenant.ended(failed)
+    done = await tenant.submit("glad", url, tags=["eu", "vip"])
+    await tenant.ended(done)
+    await tenant.submit("later", NOWHERE, dueAt=in_seconds(3_600), tags=["vip"])
+    await shown.go(tenant.list)
+    rows = page.locator("#results tbody tr")
+    await expect(rows).to_have_count(3)
+    await page.get_by_role("link", name="Failed").click()
+    await expect(rows).to_have_count(1)
+    await expect(rows.locator(".c-what")).to_contain_text("503")
+    await expect(rows.locator(".c-what")).to_contain_text("busy")
+    await page.get_by_role("link", name="All", exact=True).click()
+    await page.get_by_label("Tags", exact=True).fill("eu, vip")
+    await page.get_by_label("Tags", exact=True).press("Enter")
+    await expect(rows).to_have_count(1)
+    await expect(rows.locator("a.named")).to_have_text("glad")
+    await expect(page).to_have_url(re.compile("tag=eu&tag=vip"))
+    await page.reload()
+    await expect(rows).to_have_count(1)
+    await page.get_by_label("Tags", exact=True).fill("")
+    await page.locator("#due").select_option("last-1h")
+    await expect(rows).to_have_count(3)
+    await page.locator("#due").select_option("custom")
+    await page.get_by_label("To (UTC)").fill("2020-01-01T00:00:00")
+    await expect(page.get_by_role("heading", name="No call matches")).to_be_visible()
+    await page.go_back()
+    await page.get_by_role("searchbox").fill(done)
+    await expect(page.locator("tbody.exact tr a.named")).to_have_text("glad")
+    await page.get_by_role("searchbox").fill("nonsense")
+    await expect(page.get_by_role("alert")).to_contain_text("UUID of version 7")
+
+
+async def test_pages_go_on_where_the_last_ended(shown: Window, tenant: Tenant) -> None:
+    ids = [await tenant.submit(f"c{number}", NOWHERE, dueAt=in_seconds(3_600)) for number in range(60)]
+    page = shown.page
+    await shown.go(f"{tenant.list}&rows=25")
+    seen: list[str | None] = []
+    for count in (25, 25, 10):
+        rows = page.locator("#results tbody tr")
+        await expect(rows).to_have_count(count)
+        seen += [await row.get_attribute("data-id") for row in await rows.all()]
+        if count == 25:
+            first = seen[-25]
+            await page.get_by_role("link", name="Next 25").click()
+            await expect(page.locator(f"tr[data-id='{first}']")).to_have_count(0)
+    assert seen == ids[::-1]
+    assert "cursor=" in page.url
+    await page.reload()
+    await expect(page.locator("#results tbody tr")).to_have_count(10)
+
+
+async def test_a_failure_shows_its_reason(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
+    calls, url = inbox
+    calls.default = (503, b"<b>busy</b>")
+    failed = await tenant.submit("sad", url)
+    unreachable = await tenant.submit("nobody there", NOWHERE)
+    page = shown.page
+    await shown.go(tenant.page(failed))
+    await expect(page.locator(".lead .state")).to_have_text("failed")
+    await expect(page.locator(".error-line").first).to_contain_text("HTTP_STATUS")
+    await expect(page.locator("#response .status-code")).to_have_text("503")
+    await expect(page.locator("#response code")).to_have_text("<b>busy</b>")
+    await expect(page.locator(".line li").last).to_contain_text("Failed")
+    await shown.go(tenant.page(unreachable))
+    await expect(page.locator("#response")).to_contain_text("No answer")
+    await expect(page.locator(".error-line").first).to_contain_text("CONNECTION")
+    await shown.go("/")
+    await expect(page.get_by_role("region", name="Failing destinations of service calls")).to_contain_text(
+        "HTTP_STATUS"
+    )
+    await expect(page.locator("#tile-calls-failed b")).to_have_text("2")
+
+
+async def test_a_call_is_tagged_untagged_and_deleted(shown: Window, tenant: Tenant) -> None:
+    page = shown.page
+    one = await tenant.submit("one", NOWHERE, dueAt=in_seconds(3_600))
+    await shown.go(tenant.page(one))
+    await page.get_by_label("Another tag").fill("a/b ?&")
+    await page.get_by_role("button", name="Add").click()
+    await expect(page.get_by_text("Tagged.")).to_be_visible()
+    assert (await tenant.get(one))["tags"] == ["a/b ?&"]
+    await page.get_by_label("Another tag").fill("x" * 65)
+    await page.get_by_role("button", name="Add").click()
+    await expect(page.get_by_role("alert")).to_contain_text("64")
+    await expect(page.get_by_label("Another tag")).to_have_value("x" * 65)
+    await page.get_by_role("button", name="Remove the tag a/b ?&").click()
+    await expect(page.get_by_text("The tag is gone.")).to_be_visible()
+    assert (await tenant.get(one))["tags"] == []
+    await page.get_by_text("Delete…").click()
+    await page.get_by_role("button", name="Delete this call").click()
+    await expect(page.get_by_text("Deleted. It will not be made")).to_be_visible()
+    await expect(page.get_by_role("heading", name="No calls yet")).to_be_visible()
+
+
+async def test_a_deletion_that_comes_too_late_says_so(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
+    _, url = inbox
+    page = shown.page
+    one = await tenant.submit("one", url, dueAt=in_seconds(2))
+    await shown.go(tenant.page(one))
+    async with deaf(shown):
+        await page.get_by_text("Delete…").click()
+        await tenant.ended(one)
+        await page.get_by_role("button", name="Delete this call").click()
+        await expect(page.get_by_role("alert")).to_contain_text("is Succeeded already")
+    await expect(page.locator(".lead .state")).to_have_text("succeeded")
+
+
+@asynccontextmanager
+async def deaf(shown: Window) -> AsyncIterator[None]:
+    """While it lasts, the page does not get to know what has changed."""
+
+    async def hold(route: Route) -> None:
+        await (route.abort() if route.request.resource_type == "fetch" else route.continue_())
+
+    await shown.page.route("**/calls/**", hold)
+    yield
+    await shown.page.unroute_all()
+
+
+async def test_a_call_is_sent_again_without_its_secrets(
+    shown: Window, inbox: tuple[Inbox, str], tenant: Tenant
+) -> None:
+    calls, url = inbox
+    page = shown.page
+    secret = "s3cret-of-the-shop"
+    headers = {"Authorization": f"Bearer {secret}", "X-Shop": "eu"}
+    one = await tenant.submit("charge", f"{url}?token={secret}&n=1", headers=headers, body={"n": 1}, tags=["eu"])
+    await tenant.ended(one)
+    await shown.go(tenant.page(one))
+    await expect(page.locator("main")).to_contain_text("[redacted]")
+    assert secret not in await page.content()
+    await page.get_by_role("link", name="Send again…").click()
+    await expect(page.locator("h1")).to_have_text("New call")
+    assert secret not in await page.content()
+    await expect(page.get_by_label("Header’s name").nth(1)).to_have_value("X-Shop")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.locator("#wrong-url")).to_contain_text("type the secret again")
+    await expect(page.locator("#wrong-headers")).to_contain_text("needs the value of Authorization")
+    await page.get_by_role("textbox", name="URL").fill(url)
+    await page.get_by_label("Header’s value").first.fill("Bearer other")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.locator(".lead .state")).to_have_text("succeeded")
+    found = await calls.count(2)
+    assert (found[1].headers["authorization"], found[1].headers["x-shop"], found[1].body) == (
+        "Bearer other",
+        "eu",
+        {"n": 1},
+    )
+
+
+async def test_a_form_with_mistakes_comes_back_with_them(shown: Window) -> None:
+    page = shown.page
+    await shown.go("/calls/new")
+    await page.get_by_label("URL", exact=True).fill("http://user:pass@x.example/")
+    await page.get_by_label("Method").select_option("GET")
+    await page.locator(".cm-content").click()
+    await page.keyboard.type("[1]")
+    tenant = page.locator("input[name='tenant']")
+    await page.get_by_role("button", name="New tenant").click()
+    assert UUID.fullmatch(await tenant.input_value())
+    await tenant.fill("my shop")
+    await page.get_by_role("button", name="Submit the call").click()
+    await expect(page.locator("#wrong-url")).to_contain_text("credentials")
+    await expect(page.locator("#wrong-body")).to_contain_text("can't be sent with GET")
+    await expect(page.locator("#wrong-tenantId")).to_contain_text("UUID of version 7")
+    await expect(page.get_by_label("Method")).to_have_value("GET")
+    await shown.picture("call-form-wrong")
+
+
+async def test_the_shown_command_does_the_same(
+    shown: Window, server: ServerProcess, inbox: tuple[Inbox, str], tenant: Tenant
+) -> None:
+    calls, url = inbox
+    page = shown.page
+    await shown.go(f"/calls/new?tenant={tenant.id}")
+    await page.get_by_label("URL", exact=True).fill(url)
+    await page.get_by_role("textbox", name="Name", exact=False).last.fill("-it's $HOME")
+    await page.get_by_label("Header’s name").fill("X-Note")
+    await page.get_by_label("Header’s value").fill("a 'quoted' $(reboot)")
+    await page.locator(".cm-content").click()
+    await page.keyboard.type('{"a": "it\'s"}')
+    text = page.get_by_label("tocsin command", exact=True)
+    await expect(text).to_contain_text("X-Note")
+    await expect(text).to_contain_text("--body")
+    words = shlex.split((await text.inner_text()).replace("\\\n", " "))
+    code, _, err = await command(*words[1:])
+    assert code == 0, err
+    (call,) = await calls.wait(lambda found: len(found) == 1)
+    assert (call.headers["x-note"], call.body) == ("a 'quoted' $(reboot)", {"a": "it's"})
+
+
+async def test_everything_works_without_scripts(browser: Browser, server: ServerProcess, tenant: Tenant) -> None:
+    async with window(browser, server.url, scripts=False) as plain:
+        page = plain.page
+        await plain.go(f"/calls/new?tenant={tenant.id}")
+        await page.get_by_role("textbox", name="URL").fill(NOWHERE)
+        await page.get_by_label("Time from now").fill("1h")
+        await page.get_by_label("In", exact=True).check()
+        await page.locator("textarea").fill('{"a": 1}')
+        await page.get_by_role("textbox", name="Name", exact=False).last.fill("plain")
+        await page.get_by_role("button", name="Submit the call").click()
+        await expect(page.locator("h1")).to_have_text("plain")
+        await page.get_by_role("link", name="Everything that this call led to").click()
+        await expect(page.locator(".trace")).to_contain_text("ScheduleTimer")
+        await plain.go(tenant.list)
+        await page.get_by_role("button", name="Favourite: plain").click()
+        await expect(page.get_by_role("button", name="Favourite: plain")).to_have_attribute("aria-pressed", "true")
+        await page.get_by_label("Show favourites").check()
+        await page.get_by_role("button", name="Search").click()
+        await expect(page.locator("#results tbody tr")).to_have_count(1)
+
+
+async def test_pages_say_that_the_agent_is_off(browser: Browser, tmp_path: Path) -> None:
+    off = ServerProcess(tmp_path / "off", "--no-agent")
+    await off.start()
+    try:
+        async with window(browser, off.url) as shown:
+            assert await shown.go("/calls") == 404
+            await expect(shown.page.get_by_role("heading")).to_have_text("Service calls are switched off here")
+            assert await shown.go("/calls/new") == 404
+            await shown.go("/")
+            await expect(shown.page.locator("main")).to_contain_text("switches the service agent on")
+            assert shown.complaints == []
+    finally:
+        await off.stop()

@@ -1,0 +1,277 @@
+"""Every page, light, dark, on a phone and on a wide screen: no serious fault of access, nothing wider than the window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.e2e.browser import SIZES, Window, window
+from tests.e2e.tenant import Tenant, in_seconds
+from tests.support.calls import Api, Inbox
+from tests.support.command import command
+from tests.support.server import ServerProcess
+
+URL = "http://127.0.0.1:9/hook"
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+async def some_timers(api: Api, inbox: tuple[Inbox, str]) -> None:
+    """A handful of each state, and one that means harm."""
+    calls, url = inbox
+    calls.default = (503, b"busy")
+    await api.create("late-report", url, retryPolicy={"maxAttempts": 2, "initialInterval": "10ms"}, tags=["reports"])
+    await api.settled("late-report", "failed")
+    calls.default = (200, b"")
+    await api.create("welcome-mail", url, tags=["mail", "eu"], payload={"to": "a@b.example"})
+    await api.settled("welcome-mail", "completed")
+    for number in range(12):
+        await api.create(
+            f"order-{1_000 + number}-reminder",
+            "https://shop.example/hooks/reminder?source=tocsin",
+            delay=f"{(number + 1) ** 3 * 60}s",
+            tags=["orders", "eu"],
+            payload={"order": 1_000 + number},
+            retryPolicy={"maxAttempts": 5},
+        )
+    await api.create(
+        HOSTILE, URL, delay="2h", tags=[HOSTILE[:60]], payload={HOSTILE: HOSTILE}, headers={"x-a": HOSTILE}
+    )
+
+
+async def some_calls(tenant: Tenant, inbox: tuple[Inbox, str]) -> dict[str, str]:
+    """A handful of each state, and one that means harm; their ids."""
+    calls, url = inbox
+    ids = {}
+    calls.answers = [(200, b'{"charged": true, "order": 17}'), (503, f"<html>{HOSTILE}</html>".encode())]
+    headers = {"Authorization": "Bearer s3cret", "X-Shop": "eu"}
+    body = {"order": 17, "amount": "9.90"}
+    ids["done"] = await tenant.submit("Charge order 17", url, headers=headers, body=body, tags=["orders", "star"])
+    await tenant.ended(ids["done"])
+    ids["failed"] = await tenant.submit("Ask for stock", url, tags=["stock"])
+    await tenant.ended(ids["failed"])
+    ids["nobody"] = await tenant.submit("Nobody is there", URL, method="GET")
+    await tenant.ended(ids["nobody"])
+    for number in range(6):
+        await tenant.submit(
+            f"Remind order {1_000 + number}",
+            "https://shop.example/hooks/reminder?source=tocsin",
+            dueAt=in_seconds((number + 1) ** 3 * 60),
+            tags=["orders", "eu"],
+        )
+    ids["hostile"] = await tenant.submit(
+        HOSTILE, URL, headers={"x-a": HOSTILE}, body={HOSTILE: HOSTILE}, tags=[HOSTILE[:60]], dueAt=in_seconds(7_200)
+    )
+    return ids
+
+
+def call_pages(tenant: Tenant, ids: dict[str, str]) -> dict[str, str]:
+    """Paths of the service agent's pages."""
+    return {
+        "calls": tenant.list,
+        "calls-favourites": f"{tenant.list}&starred=yes",
+        "calls-empty": f"{tenant.list}&tag=nothing",
+        "calls-tenants": "/calls/tenants",
+        **{f"call-{name}": tenant.page(service_call_id) for name, service_call_id in ids.items()},
+        "call-trace": f"{tenant.page(ids['done'])}/trace",
+        "call-new": f"/calls/new?tenant={tenant.id}&like={ids['done']}",
+    }
+
+
+PAGES = {
+    "overview": "/",
+    "timers": "/timers",
+    "all": "/timers?view=all",
+    "empty": "/timers?q=nothing",
+    "detail": "/timers/default/late-report",
+    "hostile": "/timers/default/%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(2)%3E",
+    "new": "/timers/new?namespace=default&like=order-1000-reminder",
+    "edit": "/timers/edit?namespace=default&id=order-1000-reminder",
+    "cluster": "/cluster",
+    "namespaces": "/namespaces",
+    "login": "/login",
+    "missing": "/timers/default/never",
+}
+
+
+@pytest.mark.parametrize("look", list(SIZES))
+async def test_every_page(
+    browser: Browser, server: ServerProcess, api: Api, inbox: tuple[Inbox, str], tenant: Tenant, look: str
+) -> None:
+    await some_timers(api, inbox)
+    calls = await some_calls(tenant, inbox)
+    faults = {}
+    async with window(browser, server.url, look) as shown:
+        for name, path in {**PAGES, **call_pages(tenant, calls)}.items():
+            status = await shown.go(path)
+            assert status == (404 if name == "missing" else 200), name
+            if name in ("new", "edit", "call-new"):
+                await expect(shown.page.locator(".cm-content")).to_be_visible()
+            if name == "overview":
+                await expect(shown.page.locator(".uplot")).to_have_count(6)
+            await shown.picture(f"{name}-{look}")
+            width = await shown.page.evaluate("document.documentElement.scrollWidth")
+            assert width <= SIZES[look][0], f"{name} is {width} pixels wide"
+            if found := await shown.faults():
+                faults[name] = found
+        assert faults == {}
+        assert shown.complaints == []
+
+
+async def test_only_the_pages_that_need_them_load_editor_and_charts(shown: Window) -> None:
+    loaded: list[str] = []
+    shown.page.on("response", lambda answer: loaded.append(answer.url) if answer.url.endswith(".js") else None)
+    sizes = 0
+    for path in ("/timers", "/cluster", "/namespaces"):
+        loaded.clear()
+        await shown.go(path)
+        await shown.page.wait_for_load_state("networkidle") if path != "/timers" else await expect(
+            shown.page.locator("#link-state")
+        ).to_have_attribute("data-state", "live")
+        assert not [url for url in loaded if re.search("editor|charts", url)], path
+    scripts = await shown.page.evaluate(
+        "performance.getEntriesByType('resource').filter(e => e.name.endsWith('.js')).map(e => e.encodedBodySize)"
+    )
+    sizes = sum(scripts)
+    assert 0 < sizes < 100 * 1024
+    loaded.clear()
+    await shown.go("/timers/new")
+    await expect(shown.page.locator(".cm-content")).to_be_visible()
+    assert [url for url in loaded if "editor" in url]
+
+
+async def test_the_keyboard_leads_everywhere(shown: Window, api: Api) -> None:
+    page = shown.page
+    for name in "abc":
+        await api.create(name, URL, delay="1h")
+    await shown.go("/timers")
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("k")
+    row = page.locator("#results tr.at")
+    await expect(row.locator("a.id")).to_be_focused()
+    identifier = await row.get_attribute("data-id")
+    await page.keyboard.press("x")
+    await expect(row.get_by_role("checkbox")).to_be_checked()
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.locator("#results tr.at a.id").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("h1")).to_contain_text(identifier or "?")
+    await page.keyboard.press("n")
+    await expect(page.get_by_role("heading", name="New timer")).to_be_visible()
+    await page.locator("h1").click()
+    await page.keyboard.press("g")
+    await page.keyboard.press("l")
+    await expect(page.get_by_role("heading", name="Whose calls?")).to_be_visible()
+    await page.keyboard.press("g")
+    await page.keyboard.press("c")
+    await expect(page.get_by_role("heading", name="Cluster")).to_be_visible()
+
+
+async def test_the_theme_and_the_zone_are_remembered(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("t", URL, executeAt="2040-07-01T10:00:00Z")
+    await shown.go("/timers/default/t")
+    await expect(page.locator(".lead time")).to_have_text("2040-07-01 12:00:00")
+    await expect(page.locator(".foot")).to_contain_text("Europe/Berlin")
+    await page.get_by_role("button", name="Light or dark").click()
+    await page.locator("[data-act='zone']").click()
+    await expect(page.locator(".lead time")).to_have_text("2040-07-01 10:00:00")
+    await page.reload()
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    await expect(page.locator(".lead time")).to_have_text("2040-07-01 10:00:00")
+
+
+async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProcess, api: Api) -> None:
+    page = shown.page
+    await api.create("t", URL, delay="1h")
+    await shown.go("/timers")
+    link = page.locator("#link-state")
+    await expect(link).to_have_text("Live")
+    port = server.port
+    await server.stop()
+    await expect(link).to_have_text("Reconnecting…")
+    await shown.picture("disconnected")
+    again = ServerProcess(server.data_dir, "--port", str(port))
+    await again.start()
+    try:
+        await expect(link).to_have_text("Live")
+        await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
+    finally:
+        await again.stop()
+        shown.complaints.clear()
+
+
+async def test_namespaces_are_made_paused_and_resumed(shown: Window, api: Api) -> None:
+    page = shown.page
+    await shown.go("/namespaces")
+    await page.get_by_text("New namespace").click()
+    form = page.locator("form[action='/namespaces/create']")
+    await form.get_by_label("Name").fill("no spaces here")
+    await form.get_by_role("button").click()
+    await expect(page.get_by_role("alert")).to_contain_text("is not a namespace's name")
+    await form.get_by_label("Name").fill("billing")
+    await form.get_by_label("For", exact=True).fill("7d")
+    await form.get_by_role("button").click()
+    card = page.locator("section.card", has=page.get_by_role("link", name="billing"))
+    await expect(card).to_contain_text("for 7 d")
+    await card.get_by_role("button", name="Pause").click()
+    await expect(card.locator(".state")).to_have_text("paused")
+    await api.create("t", URL, namespace="billing", delay="1h")
+    await shown.go("/timers/billing/t")
+    await expect(page.locator("main")).to_contain_text("is paused")
+    await shown.go("/timers?namespace=billing")
+    await expect(page.locator(".said")).to_contain_text("is paused")
+    await shown.go("/namespaces")
+    await card.get_by_role("button", name="Resume").click()
+    await expect(card.locator(".state")).to_have_text("active")
+    await card.get_by_text("Settings").click()
+    await card.get_by_label("For", exact=True).fill("1d")
+    await card.get_by_role("button", name="Save").click()
+    await expect(card).to_contain_text("for 1 d")
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str, str]]:
+    """A server that wants keys, an administrator's key, and a reader's."""
+    server = ServerProcess(tmp_path / "guarded", "--host", "0.0.0.0")
+    keys = []
+    for role in ("admin", "read"):
+        code, out, err = await command("keys", "create", "--role", role, "--data-dir", str(server.data_dir))
+        assert code == 0, err
+        keys.append(out.strip())
+    await server.start()
+    yield server, keys[0], keys[1]
+    await server.stop()
+
+
+async def test_people_sign_in_with_a_key(browser: Browser, guarded: tuple[ServerProcess, str, str]) -> None:
+    server, admin, reader = guarded
+    async with window(browser, server.url) as shown:
+        page = shown.page
+        await shown.go("/timers?view=failed")
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        await page.get_by_label("API key").fill("tk_wrong")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("alert")).to_contain_text("No such key")
+        await shown.picture("login-wrong")
+        await page.get_by_label("API key").fill(reader)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page).to_have_url(re.compile("view=failed"))
+        await expect(page.get_by_role("link", name="New timer")).to_have_count(0)
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        await page.get_by_label("API key").fill(admin)
+        await page.get_by_role("button", name="Sign in").click()
+        await shown.go("/timers")
+        await expect(page.get_by_role("link", name="New timer")).to_be_visible()
+        await expect(page.locator(".who")).to_have_text("admin")
+        cookies = await shown.context.cookies()
+        assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+        assert not any(admin in str(each) for each in cookies)
+        assert shown.complaints == []

@@ -1,0 +1,308 @@
+"""People and their timers: create, watch, find, change, cancel, export."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from playwright.async_api import Browser, Route, expect
+
+from tests.e2e.browser import Window, window
+from tests.support.calls import Api, Inbox
+from tests.support.server import ServerProcess
+
+URL = "http://127.0.0.1:9/hook"
+LATER = {"delay": "1h"}
+
+
+async def test_a_first_timer_is_created_counted_down_and_rings(shown: Window, inbox: tuple[Inbox, str]) -> None:
+    calls, url = inbox
+    page = shown.page
+    await shown.go("/")
+    await expect(page.locator("#sentence")).to_contain_text("Quiet")
+    await page.get_by_role("link", name="Timers").first.click()
+    await expect(page.get_by_role("heading", name="Nothing waits to ring")).to_be_visible()
+    await page.get_by_role("link", name="Create a timer").click()
+    await page.get_by_label("URL", exact=True).fill(url)
+    await page.get_by_label("Id", exact=True).fill("first")
+    await page.get_by_label("Time from now").fill("3s")
+    await expect(page.locator("#equal")).to_contain_text('"delay": "3s"')
+    await expect(page.locator("#equal")).to_contain_text("tocsin timers create")
+    await page.get_by_role("button", name="Create the timer").click()
+    await expect(page.get_by_text("Created. It is on disk.")).to_be_visible()
+    assert "did=" not in page.url
+    await expect(page.locator(".lead .away")).to_have_text("in 2 s")
+    await shown.picture("journey-counting")
+    await calls.count(1)
+    await expect(page.locator(".lead .state")).to_have_text("done")
+    await expect(page.locator(".line")).to_contain_text("Answered 200")
+    await expect(page.get_by_role("button", name="Run again now")).to_be_visible()
+
+
+async def test_a_ring_shows_on_the_list_without_a_reload(shown: Window, inbox: tuple[Inbox, str], api: Api) -> None:
+    _, url = inbox
+    page = shown.page
+    await api.create("later", URL, **LATER)
+    await api.create("soon", url, delay="3s")
+    await shown.go("/timers")
+    row = page.locator("tr[data-id='soon']")
+    await row.get_by_role("checkbox").check()
+    before = await page.locator("tr[data-id='later']").bounding_box()
+    await expect(row.locator(".state")).to_have_text("done")
+    await expect(row.get_by_role("checkbox")).to_be_checked()
+    assert await page.locator("tr[data-id='later']").bounding_box() == before
+    await expect(page.locator("#link-state")).to_have_text("Live")
+
+
+async def test_new_timers_gather_and_nothing_moves(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("a", URL, delay="2h")
+    await shown.go("/timers")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    for number in range(3):
+        await api.create(f"b{number}", URL, **LATER)
+    fresh = page.locator("#fresh")
+    await expect(fresh).to_have_text("3 new in default")
+    assert await page.locator("#results tbody tr").count() == 1
+    await fresh.click()
+    await expect(page.locator("#results tbody tr")).to_have_count(4)
+    await expect(page.locator("#fresh")).to_be_hidden()
+
+
+async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> None:
+    page = shown.page
+    for name, tags in (("order-1", ["eu"]), ("order-10", ["us"]), ("invoice-1", ["eu"])):
+        await api.create(name, URL, tags=tags, **LATER)
+    await shown.go("/timers")
+    await page.keyboard.press("/")
+    await page.keyboard.type("order-1")
+    rows = page.locator("#results tbody tr")
+    await expect(rows).to_have_count(2)
+    # Whole ids come first, found by a lookup.
+    await expect(page.locator("tbody.exact tr")).to_have_attribute("data-id", "order-1")
+    await page.get_by_label("Tags", exact=True).fill("us")
+    await page.get_by_label("Tags", exact=True).press("Enter")
+    await expect(page).to_have_url(re.compile("q=order-1&tag=us"))
+    await expect(rows).to_have_count(2)
+    await expect(page.locator("tbody:not(.exact) tr")).to_have_attribute("data-id", "order-10")
+    await page.reload()
+    await expect(page.locator("#q")).to_have_value("order-1")
+    await expect(rows).to_have_count(2)
+    await page.get_by_role("link", name="Failed").click()
+    await expect(page.locator("tbody.exact tr")).to_have_count(1)
+    await page.go_back()
+    await expect(page.locator("tbody:not(.exact) tr")).to_have_attribute("data-id", "order-10")
+    await page.locator("#q").fill("nothing-like-this")
+    await expect(page.get_by_role("heading", name="No timer matches")).to_be_visible()
+
+
+async def test_pages_go_on_where_the_last_ended(shown: Window, api: Api) -> None:
+    timers = [
+        {"namespace": "default", "id": f"t{number:03d}", "callbackUrl": URL, "delay": f"{3_600 + number}s"}
+        for number in range(60)
+    ]
+    assert (await api("timers/batch/create", timers=timers))[0] == 200
+    page = shown.page
+    await shown.go("/timers?rows=25")
+    seen: list[str | None] = []
+    for count in (25, 25, 10):
+        rows = page.locator("#results tbody tr")
+        await expect(rows).to_have_count(count)
+        seen += [await row.get_attribute("data-id") for row in await rows.all()]
+        if count == 25:
+            first = seen[-25]
+            await page.get_by_role("link", name="Next 25").click()
+            await expect(page.locator(f"tr[data-id='{first}']")).to_have_count(0)
+    assert seen == [each["id"] for each in timers]
+    assert "cursor=" in page.url
+    await shown.go("/timers?rows=25&view=all")
+    assert await page.locator("#results tbody tr").first.get_attribute("data-id") == "t059"
+
+
+async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> None:
+    page = shown.page
+    for number in range(15):
+        await api.create(f"t{number:02d}", URL, delay=f"{3_600 + number}s")
+    await shown.go("/timers")
+    await page.get_by_label("Select all on this page").check()
+    await page.get_by_label("Select t14").uncheck()
+    await expect(page.locator("#picked")).to_contain_text("14 timers selected")
+    await shown.picture("list-selected")
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 14 timers?")
+    await expect(dialog).to_contain_text("and 6 more")
+    await expect(dialog).to_contain_text("127.0.0.1:9 (14)")
+    await shown.picture("list-cancel")
+    # One of them goes meanwhile: the result says so.
+    await api("timers/delete", namespace="default", timerId="t03")
+    await dialog.get_by_role("button", name="Cancel 14 timers").click()
+    await expect(page.get_by_role("heading", name="13 of 14 canceled")).to_be_visible()
+    await expect(page.locator(".which")).to_have_text("t03 has finished already")
+    await page.get_by_role("link", name="Back to the list").click()
+    await expect(page.locator("#results tbody tr")).to_have_count(1)
+
+
+async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("t", URL, payload={"a": 1}, **LATER)
+    await shown.go("/timers/default/t")
+    await expect(page.get_by_text("It waits in the store")).to_be_visible()
+    await page.get_by_text("Reschedule").click()
+    await page.get_by_role("button", name="in 1 day").click()
+    await expect(page.get_by_text("Moved to its new time.")).to_be_visible()
+    assert (await api.get("t"))["executeAt"] > (await api.get("t"))["createdAt"]
+    await page.get_by_text("Reschedule").click()
+    await page.locator(".sheet input[name='at']").fill("2040-07-01T12:00:00")
+    await page.get_by_role("button", name="Move").click()
+    # Noon in Berlin's summer.
+    await expect(page.locator(".lead time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
+    await page.get_by_role("link", name="Change").click()
+    await expect(page.locator("#equal")).to_contain_text("Nothing differs yet.")
+    await page.get_by_role("textbox", name="Tags").fill("eu, vip")
+    await expect(page.locator("#equal")).to_contain_text("tocsin timers update t")
+    await page.get_by_role("button", name="Save the changes").click()
+    await expect(page.get_by_text("Changed.", exact=True)).to_be_visible()
+    got = await api.get("t")
+    assert (got["tags"], got["payload"], got["executeAt"]) == (["eu", "vip"], {"a": 1}, "2040-07-01T10:00:00Z")
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.locator(".lead .state")).to_have_text("canceled")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator(".lead .state")).to_have_text("pending")
+    got = await api.get("t")
+    assert (got["status"], got["tags"], got["executeAt"]) == ("pending", ["eu", "vip"], "2040-07-01T10:00:00Z")
+
+
+async def test_an_action_that_comes_too_late_says_so(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+    page = shown.page
+    await api.create("t", URL, **LATER)
+    await shown.go("/timers/default/t")
+    async with deaf(shown):
+        await api("timers/delete", namespace="default", timerId="t")
+        await page.get_by_role("button", name="Ring now").click()
+    await expect(page.get_by_role("alert")).to_contain_text("finished")
+    await expect(page.locator(".lead .state")).to_have_text("canceled")
+
+
+@asynccontextmanager
+async def deaf(shown: Window) -> AsyncIterator[None]:
+    """While it lasts, the page does not get to know what has changed."""
+
+    async def hold(route: Route) -> None:
+        await (route.abort() if route.request.resource_type == "fetch" else route.continue_())
+
+    await shown.page.route("**/timers/default/**", hold)
+    yield
+    await shown.page.unroute_all()
+
+
+async def test_failures_show_their_attempts(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+    calls, url = inbox
+    calls.default = (503, b"busy")
+    policy = {"maxAttempts": 2, "initialInterval": "10ms"}
+    await api.create("sad", url, retryPolicy=policy)
+    await api.settled("sad", "failed")
+    page = shown.page
+    await shown.go("/timers/default/sad")
+    await expect(page.locator(".line li")).to_have_count(4)
+    await expect(page.locator(".line")).to_contain_text("Answered 503")
+    await expect(page.locator(".line")).to_contain_text("No attempts are left.")
+    calls.default = (200, b"")
+    await page.get_by_role("button", name="Run again now").click()
+    await expect(page.locator(".lead .state")).to_have_text("done")
+    await shown.go("/")
+    await expect(page.locator("main")).to_contain_text("HTTP_503")
+
+
+async def test_the_editor_checks_and_formats(shown: Window, api: Api) -> None:
+    page = shown.page
+    await shown.go("/timers/new")
+    await page.get_by_label("URL", exact=True).fill(URL)
+    await page.get_by_label("Id", exact=True).fill("t")
+    content = page.locator(".cm-content")
+    await content.click()
+    await page.keyboard.type('{"a":1.10,"b":')
+    await expect(page.locator("#equal")).to_contain_text("payload is not JSON")
+    await expect(page.locator(".cm-lint-marker-error").first).to_be_visible()
+    await page.get_by_role("button", name="Format").click()
+    await expect(page.locator(".toast")).to_contain_text("It is not JSON yet")
+    await content.click()
+    await page.keyboard.press("Control+End")
+    await page.keyboard.type("[2]}")
+    await page.get_by_role("button", name="Format").click()
+    await expect(page.locator(".cm-line").nth(1)).to_have_text('  "a": 1.10,')
+    await expect(page.locator(".cm-lineNumbers .cm-gutterElement").last).to_have_text("6")
+    await page.get_by_role("button", name="Create the timer").click()
+    await expect(page.locator(".code code")).to_contain_text('"a": 1.10')
+    assert (await api.get("t"))["payload"] == {"a": 1.1, "b": [2]}
+
+
+async def test_a_form_with_mistakes_comes_back_with_them(shown: Window) -> None:
+    page = shown.page
+    await shown.go("/timers/new")
+    await page.get_by_role("textbox", name="URL").fill("http://user:pass@x.example/")
+    await page.get_by_role("textbox", name="Id", exact=True).fill("t")
+    await page.get_by_label("Time from now").fill("soon")
+    await page.get_by_role("button", name="Create the timer").click()
+    await expect(page.locator("#wrong-callbackUrl")).to_contain_text("credentials")
+    await expect(page.locator("#wrong-delay")).to_contain_text("is not a duration")
+    await expect(page.get_by_role("textbox", name="Id", exact=True)).to_have_value("t")
+    await shown.picture("form-wrong")
+    await page.get_by_role("textbox", name="URL").fill(URL)
+    await expect(page.locator("#wrong-callbackUrl")).to_have_count(0)
+
+
+async def test_exports_hold_the_filtered_list(shown: Window, api: Api, tmp_path: Path) -> None:
+    page = shown.page
+    timers = [
+        {
+            "namespace": "default",
+            "id": f"{'=1+1' if number == 0 else 'x'}-{number}",
+            "callbackUrl": URL,
+            "delay": f"{3_600 + number}s",
+            "payload": {"n": number},
+        }
+        for number in range(1_200)
+    ]
+    for start in (0, 600):
+        assert (await api("timers/batch/create", timers=timers[start : start + 600]))[0] == 200
+    await shown.go("/timers?namespace=default&view=upcoming")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="CSV").click()
+    await (await download.value).save_as(tmp_path / "t.csv")
+    lines = list(csv.DictReader((tmp_path / "t.csv").open(newline="")))
+    assert [line["id"].lstrip("'") for line in lines] == [each["id"] for each in timers]
+    assert lines[0]["id"] == "'=1+1-0"
+    await shown.go("/timers?q=x-11")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="JSON").click()
+    await (await download.value).save_as(tmp_path / "t.json")
+    found = json.loads((tmp_path / "t.json").read_text())
+    assert [each["id"] for each in found] == [each["id"] for each in timers if str(each["id"]).startswith("x-11")]
+
+
+async def test_everything_works_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
+    async with window(browser, server.url, scripts=False) as plain:
+        page = plain.page
+        await plain.go("/timers/new")
+        await page.get_by_role("textbox", name="URL").fill(URL)
+        await page.get_by_role("textbox", name="Id", exact=True).fill("plain")
+        await page.get_by_label("Time from now").fill("1h")
+        await page.locator("textarea").fill('{"a": 1}')
+        await page.get_by_role("button", name="Create the timer").click()
+        await expect(page.locator("h1")).to_contain_text("plain")
+        await expect(page.locator("time").first).to_contain_text("UTC")
+        await plain.go("/timers")
+        await page.locator("#q").fill("pl")
+        await page.get_by_role("button", name="Search").click()
+        await page.get_by_label("Select plain").check()
+        await page.get_by_role("button", name="Cancel selected…").click()
+        await page.get_by_role("button", name="Cancel 1 timer").click()
+        await expect(page.get_by_role("heading", name="1 of 1 canceled")).to_be_visible()
+        await plain.go("/")
+        assert "Minute by minute" in await plain.text("main")
+    assert (await api.get("plain"))["status"] == "canceled"

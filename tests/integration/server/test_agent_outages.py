@@ -1,0 +1,99 @@
+"""The broker or the database goes away under the agent and comes back: what was accepted is done, nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.http import Client
+from tests.support.nats import NatsServer
+from tests.support.postgresql import PostgresServer
+from tests.support.server import ServerProcess
+from tests.support.slow_receiver import SlowReceiver
+from tocsin.model.instants import format_instant
+from tocsin.model.uuid7 import Uuid7Source
+
+CALLS = 150
+
+
+def now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+async def submit_through(client: Client, tenant: str, url: str, number: int) -> int:
+    """Submits one call, now or a little later, until it is accepted; how often it was refused before."""
+    body = {
+        "name": f"call {number}",
+        "idempotencyKey": f"key-{number}",
+        "requestSpec": {"method": "POST", "url": f"{url}/{number}", "body": number},
+        "dueAt": format_instant(now_us() + (number % 4) * 300_000),
+    }
+    refused = 0
+    while True:
+        status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body, timeout_s=20)
+        if status == 202:
+            return refused
+        assert status in (429, 503), answer
+        refused += 1
+        await asyncio.sleep(0.05)
+
+
+async def all_succeeded(client: Client, tenant: str) -> bool:
+    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?limit=1000", timeout_s=20)
+    if status == 503:
+        return False
+    assert status == 200, page
+    statuses = Counter(call["status"] for call in page["serviceCalls"])
+    assert not statuses["Failed"], [call for call in page["serviceCalls"] if call["status"] == "Failed"]
+    return statuses["Succeeded"] == CALLS
+
+
+async def run(server: ServerProcess, outages: list[Callable[[], None]]) -> None:
+    """Outages fall among the submissions: odd entries take something away, even ones bring it back."""
+    tenant = Uuid7Source(now_us)()
+    async with SlowReceiver(lambda path: 0.02) as receiver:
+        await server.start()
+        client = Client(server.address)
+        submitting = asyncio.create_task(_submit_all(client, tenant, receiver.url))
+        for change in outages:
+            await asyncio.sleep(0.7)
+            await asyncio.to_thread(change)
+        await submitting
+        async with asyncio.timeout(60):
+            # Only the server can tell when all have come to their end.
+            while not await all_succeeded(client, tenant):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        client.close()
+        assert await server.stop() == 0
+        arrived = Counter(path for path, _ in receiver.arrivals)
+        assert arrived == {f"/{number}": 1 for number in range(CALLS)}
+
+
+async def _submit_all(client: Client, tenant: str, url: str) -> None:
+    refused = 0
+    for number in range(CALLS):
+        refused += await submit_through(client, tenant, url, number)
+        await asyncio.sleep(0.02)
+    print(f"{refused} submissions were refused and repeated")
+
+
+@pytest.mark.parametrize("kind", ["killed", "stopped in order", "silent"])
+async def test_a_broker_that_goes_away_and_comes_back(tmp_path: Path, nats: NatsServer, kind: str) -> None:
+    server = ServerProcess(tmp_path / "data", "--broker", nats.url, "--shards", "1")
+    changes: dict[str, list[Callable[[], None]]] = {
+        "killed": [nats.kill, nats.start, nats.kill, nats.start],
+        "stopped in order": [nats.stop, nats.start],
+        "silent": [nats.pause, nats.resume],
+    }
+    await run(server, changes[kind])
+
+
+async def test_a_database_that_is_killed_and_comes_back(tmp_path: Path, postgresql: PostgresServer) -> None:
+    database = await postgresql.create_database()
+    server = ServerProcess(tmp_path / "data", "--agent-database", database, "--shards", "1")
+    await run(server, [postgresql.kill, postgresql.start, postgresql.kill, postgresql.start])

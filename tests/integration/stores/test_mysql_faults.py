@@ -1,0 +1,412 @@
+"""What MysqlStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
+databases."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from tests.support.mariadb import MariadbServer, opened, session
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreUnavailable,
+)
+from tocsin.ports.store import Applied, Member, ShardBatch
+from tocsin.stores import mysql_write
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_connection import connect
+from tocsin.stores.mysql_driver import Connection
+from tocsin.stores.sql_pool import Doing
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
+
+#: By the key, so that nothing else is locked: the row of shard 0, its live timers.
+LOCK_SHARD = (b"BEGIN", b"SELECT 1 FROM timers WHERE shard_id = 0 AND row_type = 1 FOR UPDATE")
+LOCK_TIMERS = (b"BEGIN", b"SELECT 1 FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = 0 AND row_type = 2 FOR UPDATE")
+
+
+@pytest_asyncio.fixture
+async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(mysql_url)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+async def writer(store: MysqlStore) -> int:
+    """The server's number of the writing session."""
+
+    async def thread_id(connection: Connection) -> int:
+        return connection.thread_id
+
+    return await store._lanes[0].pool.run(Doing.READING, thread_id)
+
+
+async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:
+    """Until the condition holds in somebody's list of sessions: only the server's own tells."""
+    while not (await other.rows(condition))[0][0]:  # noqa: ASYNC110
+        await asyncio.sleep(interval_s)
+
+
+async def until_waiting(other: Connection, count: int = 1) -> None:
+    """Until so many transactions of this database wait for a row's lock."""
+    await until(
+        other,
+        b"SELECT COUNT(*) >= %d FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p "
+        b"ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()" % count,
+        # The server looks again only when nobody asked for a tenth of a second.
+        interval_s=0.15,
+    )
+
+
+async def until_waiting_for_table(other: Connection, count: int = 1) -> None:
+    await until(
+        other,
+        b"SELECT COUNT(*) >= %d FROM information_schema.processlist "
+        b"WHERE db = DATABASE() AND state LIKE 'Waiting for table%%'" % count,
+    )
+
+
+async def until_gone(other: Connection, thread_id: int) -> None:
+    await until(other, b"SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = %d" % thread_id)
+
+
+async def until_noticed(connection: Connection) -> None:
+    """Until a session knows that the server ended it."""
+    while not connection.is_closed():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+# -- the server ends
+
+
+async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(mariadb: MariadbServer) -> None:
+    """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
+    store = MysqlStore(mariadb.new_url(), writers=4)
+    await store.open(4)
+    versions = dict.fromkeys(range(4), 0)
+    outcomes: dict[int, list[tuple[int, str]]] = {shard_id: [] for shard_id in range(4)}
+    acknowledged = asyncio.Event()
+
+    async def lane(shard_id: int, first: int) -> None:
+        for number in range(first, first + 5_000):
+            batch = ShardBatch(shard_id, versions[shard_id], ALICE)
+            batch.upserts = [row(1 + 10 * number + i, number) for i in range(3)]
+            batch.history = [finished(row(1 + 10 * number + 5, number))]
+            try:
+                assert await store.apply([batch]) == [Applied.DURABLE]
+            except OutcomeUnknown:
+                outcomes[shard_id].append((number, "unknown"))
+                return
+            except DefiniteFailure:
+                outcomes[shard_id].append((number, "failed"))
+                return
+            outcomes[shard_id].append((number, "durable"))
+            if number == first + 20:
+                acknowledged.set()
+
+    for kill in range(3):
+        for shard_id, version in versions.items():
+            claim = await store.claim(shard_id, expected_version=version, owner=ALICE)
+            assert claim is not None
+            versions[shard_id] = claim
+        acknowledged.clear()
+        lanes = [asyncio.create_task(lane(shard_id, kill * 10_000)) for shard_id in range(4)]
+        await acknowledged.wait()
+        mariadb.kill()
+        await asyncio.gather(*lanes)
+        mariadb.start()
+        for pool in (store._loaders, store._readers):
+            assert pool is not None
+            for connection in pool._idle:
+                await until_noticed(connection)
+
+    for shard_id, results in outcomes.items():
+        present: dict[int, int] = {}
+        for live in await loaded(store, shard_id, page_rows=1_000):
+            present[live.execute_at] = present.get(live.execute_at, 0) + 1
+        ended = await store.fetch(shard_id, [uuid_of(1 + 10 * number + 5) for number, _ in results])
+        for number, result in results:
+            whole = (present.get(number, 0), uuid_of(1 + 10 * number + 5) in ended)
+            assert whole in ((3, True), (0, False))
+            assert result == "unknown" or whole[1] == (result == "durable")
+        # Each kill met every lane in a commit or before it, and ended it.
+        assert len([result for _, result in results if result != "durable"]) == 3
+    await store.close()
+
+
+async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mariadb: MariadbServer) -> None:
+    async with opened(mariadb.new_url()) as store:
+        batch = await claimed(store)
+        await put(store, kept := row(1, 1))
+        mariadb.stop()
+        for call in (
+            store.apply([replace(batch, upserts=[row(2)])]),
+            store.claim(1, expected_version=0, owner=ALICE),
+            store.heartbeat(Member(ALICE, "a", "http://a", 1)),
+            store.api_keys(),
+        ):
+            # No COMMIT was sent, so nothing is in doubt.
+            with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+                await call
+        mariadb.start()
+        assert await loaded(store) == [kept]
+        assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_where_no_server_is_says_so() -> None:
+    with pytest.raises(StoreUnavailable, match=r"mysql://127\.0\.0\.1:1/none") as refused:
+        await MysqlStore("mysql://user:secret@127.0.0.1:1/none").open(4)
+    assert "secret" not in str(refused.value)
+
+
+async def test_a_wrong_password_is_unavailable_and_not_shown(shared_mariadb: MariadbServer) -> None:
+    with pytest.raises(StoreUnavailable, match="denied") as refused:
+        await MysqlStore(f"mysql://root:s3cr3t@127.0.0.1:{shared_mariadb.port}/t").open(4)
+    assert "s3cr3t" not in str(refused.value)
+
+
+async def test_a_read_only_server_is_refused(mariadb: MariadbServer) -> None:
+    url = mariadb.new_url()
+    async with opened(url) as store, session(url) as other:
+        batch = await claimed(store)
+        await other.run(b"SET GLOBAL read_only = 1")
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            await MysqlStore(url).open(4)
+        await other.run(b"SET GLOBAL read_only = 0")
+        assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may(mariadb: MariadbServer) -> None:
+    url = mariadb.new_url()
+    async with session(url, database=False) as other:
+        await other.run(b"SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+    with pytest.raises(ConfigError, match=r"mysql\.durable"):
+        await MysqlStore(url).open(4)
+    async with opened(url, durable=False) as store:
+        await claimed(store)
+
+
+# -- connections end
+
+
+async def test_a_connection_cut_between_batches_is_made_again(mysql_url: str, store: MysqlStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 1))
+    idle = store._lanes[0].pool._idle[0]
+    async with session(mysql_url) as other:
+        await other.run(b"KILL %d" % idle.thread_id)
+        await until_noticed(idle)
+    assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_connection_that_was_idle_for_long_is_made_again(store: MysqlStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 1))
+    idle = store._lanes[0].pool._idle[0]
+    idle._used_at -= 3_600
+    assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+    assert store._lanes[0].pool._idle[0] is not idle
+
+
+async def test_a_connection_cut_before_the_commit_is_definite(mysql_url: str, store: MysqlStore) -> None:
+    batch = await claimed(store)
+    thread_id = await writer(store)
+    async with session(mysql_url) as other:
+        await other.run(*LOCK_SHARD)
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 1)])]))
+        await until_waiting(other)
+        await other.run(b"KILL %d" % thread_id)
+        with pytest.raises(StoreUnavailable):
+            await writing
+    assert await loaded(store) == []
+    assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_connection_cut_within_the_commit_leaves_its_outcome_unknown(mysql_url: str, store: MysqlStore) -> None:
+    """A backup's lock holds up commits, and nothing else."""
+    batch = await claimed(store)
+    thread_id = await writer(store)
+    async with session(mysql_url) as other, session(mysql_url) as killer:
+        await other.run(b"BACKUP STAGE START", b"BACKUP STAGE BLOCK_COMMIT")
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 1)])]))
+        await until(
+            killer,
+            b"SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info = 'COMMIT'" % thread_id,
+        )
+        await killer.run(b"KILL %d" % thread_id)
+        with pytest.raises(OutcomeUnknown, match="not known"):
+            await writing
+    assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+    assert len(await loaded(store)) in (0, 1)
+    assert await store.apply([batch]) == [Applied.OWNERSHIP_LOST]
+    assert await store.apply([replace(batch, version=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_read_whose_connection_is_cut_is_unavailable(mysql_url: str, store: MysqlStore) -> None:
+    async with session(mysql_url) as other:
+        await other.run(b"LOCK TABLES timers WRITE")
+        reading = asyncio.create_task(store.shards())
+        await until_waiting_for_table(other)
+        rows = await other.rows(
+            b"SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table%'"
+        )
+        await other.run(b"KILL %d" % rows[0][0])
+        with pytest.raises(StoreUnavailable):
+            await reading
+    assert await store.shards() == []
+
+
+async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mariadb: MariadbServer) -> None:
+    """The whole server is stopped in mid-batch, the answer given up, and the server goes on."""
+    async with opened(mariadb.new_url()) as store:
+        batch = await claimed(store)
+        await put(store, kept := row(99, 99))
+        # Here, not at the server, which could end the statement by itself then.
+        store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        assert mariadb.process is not None
+        os.kill(mariadb.process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreUnavailable):
+                await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
+        finally:
+            os.kill(mariadb.process.pid, signal.SIGCONT)
+        # Waits for the late transaction, if that has the shard row already.
+        assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+        assert await loaded(store) == [kept]
+
+
+async def test_a_node_that_vanished_in_mid_batch_lets_go(mysql_url: str) -> None:
+    async with opened(mysql_url, statement_timeout_s=1, answer_grace_s=0) as store:
+        batch = await claimed(store)
+        vanished = await connect(store._settings)
+        await vanished.run(mysql_write.BEGIN, mysql_write.fence([batch]))
+        async with opened(mysql_url) as beside:
+            assert await beside.claim(0, expected_version=1, owner=BOB) == 2
+        await until_noticed(vanished)
+        vanished.terminate()
+
+
+# -- time-outs, locks, limits
+
+
+async def test_a_statement_timeout_is_definite(mysql_url: str) -> None:
+    async with opened(mysql_url, statement_timeout_s=0.2) as store, session(mysql_url) as other:
+        batch = await claimed(store)
+        await other.run(*LOCK_SHARD)
+        with pytest.raises(DefiniteFailure, match="max_statement_time") as failed:
+            await store.apply([replace(batch, upserts=[row(1)])])
+        assert not isinstance(failed.value, StoreUnavailable)
+        await other.run(b"ROLLBACK")
+        assert await loaded(store) == []
+        assert await store.apply([replace(batch, upserts=[row(2)])]) == [Applied.DURABLE]
+
+
+async def test_a_lock_that_is_not_given_up_is_unavailable_and_undoes_the_whole(mysql_url: str) -> None:
+    async with opened(mysql_url, lock_timeout_s=1) as store, session(mysql_url) as other:
+        batch = await claimed(store)
+        await put(store, old := row(1, 1))
+        await other.run(*LOCK_TIMERS)
+        # The fence and the new row went well; only the statement that waited is undone by the server.
+        with pytest.raises(StoreUnavailable, match=r"[Ll]ock wait"):
+            await store.apply([replace(batch, upserts=[row(2, 2), row(1, 5)])])
+        await other.run(b"ROLLBACK")
+        assert await loaded(store) == [old]
+        assert await store.claim(0, expected_version=1, owner=BOB) == 2
+
+
+async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: MysqlStore) -> None:
+    batch = await claimed(store)
+    await put(store, old := row(1, 1))
+    async with session(mysql_url) as other, opened(mysql_url) as beside:
+        # The batch holds the shard row already, and comes to a stop at this timer.
+        await other.run(*LOCK_TIMERS)
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
+        await until_waiting(other)
+        claiming = asyncio.create_task(beside.claim(0, expected_version=1, owner=BOB))
+        await until_waiting(other, 2)
+        assert await loaded(beside) == [old]
+        await other.run(b"ROLLBACK")
+        assert await writing == [Applied.DURABLE]
+        assert await claiming == 2
+        assert await loaded(beside) == [new]
+        assert await store.apply([replace(batch, upserts=[row(3)])]) == [Applied.OWNERSHIP_LOST]
+
+
+async def deadlocked(mysql_url: str, store: MysqlStore, batch: ShardBatch) -> list[Applied]:
+    """Applies the batch, which moves the timer 1, against a transaction that holds this timer and wants the shard row."""
+    async with session(mysql_url) as other, session(mysql_url) as beside:
+        await other.run(*LOCK_TIMERS)
+        # The server undoes whoever has changed less.
+        await other.run(*(b"INSERT INTO members VALUES (x'%02x', '', '', 0)" % number for number in range(50)))
+        writing = asyncio.create_task(store.apply([batch]))
+        await until_waiting(beside)
+        crossing = asyncio.create_task(other.run(LOCK_SHARD[1]))
+        await crossing
+        await other.run(b"ROLLBACK")
+        return await writing
+
+
+async def test_a_transaction_undone_for_another_is_done_again(mysql_url: str, store: MysqlStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 1))
+    assert await deadlocked(mysql_url, store, replace(batch, upserts=[new := row(1, 2)])) == [Applied.DURABLE]
+    assert await loaded(store) == [new]
+
+
+async def test_deadlocks_are_definite_when_they_go_on(mysql_url: str) -> None:
+    async with opened(mysql_url, undone_retries_max=0) as store:
+        batch = await claimed(store)
+        await put(store, old := row(1, 1))
+        with pytest.raises(DefiniteFailure, match=r"[Dd]eadlock") as failed:
+            await deadlocked(mysql_url, store, replace(batch, upserts=[row(1, 2)]))
+        assert not isinstance(failed.value, StoreUnavailable)
+        assert await loaded(store) == [old]
+
+
+async def test_a_pool_whose_connections_are_all_busy_is_unavailable(mysql_url: str) -> None:
+    async with opened(mysql_url, loaders=1, acquire_timeout_s=0.1) as store, session(mysql_url) as other:
+        await other.run(b"LOCK TABLES timers WRITE")
+        first = asyncio.create_task(store.shards())
+        await until_waiting_for_table(other)
+        with pytest.raises(StoreUnavailable, match="all 1 connections"):
+            await store.members()
+        await other.run(b"UNLOCK TABLES")
+        assert await first == []
+        assert await store.members() == []
+
+
+async def test_a_cancelled_reader_keeps_no_connection(mysql_url: str) -> None:
+    async with opened(mysql_url, loaders=1) as store, session(mysql_url) as other:
+        await other.run(b"LOCK TABLES timers WRITE")
+        reading = asyncio.create_task(store.shards())
+        await until_waiting_for_table(other)
+        reading.cancel()
+        waiting = asyncio.create_task(store.members())
+        await asyncio.wait([reading])
+        assert reading.cancelled()
+        await other.run(b"UNLOCK TABLES")
+        assert await waiting == []
+
+
+async def test_shards_that_commit_at_once_over_the_same_gaps_do_not_fail(mysql_url: str) -> None:
+    """Upserts that move rows lock places beside them in the index by uuid; neighbouring shards do so at the same time."""
+    async with opened(mysql_url, writers=4) as store:
+        batches = [await claimed(store, shard_id) for shard_id in range(4)]
+
+        async def lane(batch: ShardBatch) -> None:
+            for number in range(40):
+                upserts = [row(1 + (number * 7 + i * 13) % 60, number * 10 + i) for i in range(4)]
+                deletes = [uuid_of(70 + number % 5)]
+                history = [finished(each) for each in upserts]
+                parts = replace(batch, upserts=upserts, deletes=deletes, history=history, delete_to=(number - 30, b""))
+                assert await store.apply([parts]) == [Applied.DURABLE]
+
+        await asyncio.gather(*(lane(batch) for batch in batches))

@@ -1,0 +1,458 @@
+"""What PostgresStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
+schemas."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from tests.support.postgresql import PostgresServer
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    SchemaTooNew,
+    StoreCorrupted,
+    StoreUnavailable,
+)
+from tocsin.ports.store import Applied, Member, ShardBatch
+from tocsin.stores import postgresql_schema
+from tocsin.stores.postgresql import PostgresStore
+from tocsin.stores.sql_pool import Doing
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
+
+
+@pytest_asyncio.fixture
+async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(postgresql_url)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
+async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url, **settings)
+    await store.open(4)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def session(url: str) -> AsyncIterator[Any]:
+    """Somebody else's connection."""
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        connection.terminate()
+
+
+@asynccontextmanager
+async def locked_shards(url: str) -> AsyncIterator[Any]:
+    """Somebody else holds all shard rows; to be let go by ROLLBACK, at the latest at the end."""
+    async with session(url) as other:
+        await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 1 FOR UPDATE")
+        yield other
+
+
+async def writer_pid(store: PostgresStore) -> int:
+    pid: int = await store._lanes[0].pool.run(
+        Doing.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
+    )
+    return pid
+
+
+async def until_waiting(other: Any, count: int = 1) -> None:
+    """Until so many sessions wait for a lock: only the server's own list tells."""
+    sql = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+    while await other.fetchval(sql) < count:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+# -- the server ends
+
+
+async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(postgresql: PostgresServer) -> None:
+    """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
+    store = PostgresStore(postgresql.url(), writers=4)
+    await store.open(4)
+    versions = dict.fromkeys(range(4), 0)
+    outcomes: dict[int, list[tuple[int, str]]] = {shard_id: [] for shard_id in range(4)}
+    acknowledged = asyncio.Event()
+
+    async def lane(shard_id: int, first: int) -> None:
+        for number in range(first, first + 5_000):
+            batch = ShardBatch(shard_id, versions[shard_id], ALICE)
+            batch.upserts = [row(1 + 10 * number + i, number) for i in range(3)]
+            batch.history = [finished(row(1 + 10 * number + 5, number))]
+            try:
+                assert await store.apply([batch]) == [Applied.DURABLE]
+            except OutcomeUnknown:
+                outcomes[shard_id].append((number, "unknown"))
+                return
+            except DefiniteFailure:
+                outcomes[shard_id].append((number, "failed"))
+                return
+            outcomes[shard_id].append((number, "durable"))
+            if number == first + 20:
+                acknowledged.set()
+
+    for kill in range(3):
+        for shard_id, version in versions.items():
+            claim = await store.claim(shard_id, expected_version=version, owner=ALICE)
+            assert claim is not None
+            versions[shard_id] = claim
+        acknowledged.clear()
+        lanes = [asyncio.create_task(lane(shard_id, kill * 10_000)) for shard_id in range(4)]
+        await acknowledged.wait()
+        postgresql.kill()
+        await asyncio.gather(*lanes)
+        postgresql.start()
+
+    for shard_id, results in outcomes.items():
+        present: dict[int, int] = {}
+        for live in await loaded(store, shard_id, page_rows=1_000):
+            present[live.execute_at] = present.get(live.execute_at, 0) + 1
+        ended = await store.fetch(shard_id, [uuid_of(1 + 10 * number + 5) for number, _ in results])
+        for number, result in results:
+            whole = (present.get(number, 0), uuid_of(1 + 10 * number + 5) in ended)
+            assert whole in ((3, True), (0, False))
+            assert result == "unknown" or whole[1] == (result == "durable")
+        # Each kill met every lane in a commit or before it, and ended it.
+        assert len([result for _, result in results if result != "durable"]) == 3
+    await store.close()
+
+
+async def test_a_server_that_is_away_is_unavailable_until_it_is_back(postgresql: PostgresServer) -> None:
+    async with opened(postgresql.url()) as store:
+        batch = await claimed(store)
+        await put(store, kept := row(1, 1))
+        gone = connections_gone(store)
+        postgresql.stop()
+        await asyncio.gather(*(event.wait() for event in gone))
+        for call in (
+            store.apply([replace(batch, upserts=[row(2)])]),
+            store.claim(1, expected_version=0, owner=ALICE),
+            store.heartbeat(Member(ALICE, "a", "http://a", 1)),
+            store.api_keys(),
+        ):
+            # Nothing was sent, so nothing is in doubt.
+            with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+                await call
+        postgresql.start()
+        assert await loaded(store) == [kept]
+        assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
+    """Set when one of the store's idle connections was found broken."""
+    assert store._loaders is not None
+    assert store._readers is not None
+    events = []
+    for pool in (store._lanes[0].pool, store._loaders, store._readers):
+        for connection in pool._idle:
+            events.append(ended := asyncio.Event())
+            connection.add_termination_listener(lambda _, ended=ended: ended.set())  # type: ignore[attr-defined]
+    return events
+
+
+async def test_where_no_server_is_says_so() -> None:
+    with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1:1/none") as refused:
+        await PostgresStore("postgresql://user:secret@127.0.0.1:1/none").open(4)
+    assert "secret" not in str(refused.value)
+
+
+async def test_a_missing_database_and_a_bad_url_are_named(shared_postgresql: PostgresServer) -> None:
+    with pytest.raises(StoreUnavailable, match="missing"):
+        await PostgresStore(shared_postgresql.url("missing")).open(4)
+    with pytest.raises(ConfigError, match="schema"):
+        PostgresStore(shared_postgresql.url(), schema='x"; DROP')
+
+
+async def test_a_standby_or_read_only_database_is_refused(postgresql_url: str, store: PostgresStore) -> None:
+    batch = await claimed(store)
+    name = postgresql_url.rsplit("/", 1)[1]
+    async with session(postgresql_url) as other:
+        await other.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        with pytest.raises(StoreUnavailable):
+            await PostgresStore(postgresql_url).open(4)
+        await other.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+    assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+# -- connections end
+
+
+async def test_a_connection_cut_between_batches_is_made_again(postgresql_url: str, store: PostgresStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 1))
+    ended = asyncio.Event()
+    store._lanes[0].pool._idle[0].add_termination_listener(lambda _: ended.set())  # type: ignore[attr-defined]
+    async with session(postgresql_url) as other:
+        await other.execute(f"SELECT pg_terminate_backend({await writer_pid(store)})")
+        await ended.wait()
+    assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_connection_cut_within_a_batch_leaves_its_outcome_unknown(
+    postgresql_url: str, store: PostgresStore
+) -> None:
+    batch = await claimed(store)
+    pid = await writer_pid(store)
+    async with locked_shards(postgresql_url) as other:
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 1)])]))
+        await until_waiting(other)
+        await other.execute(f"SELECT pg_terminate_backend({pid})")
+        with pytest.raises(OutcomeUnknown, match="not known"):
+            await writing
+    assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+    assert await loaded(store) == []
+    assert await store.apply([batch]) == [Applied.OWNERSHIP_LOST]
+    assert await store.apply([replace(batch, version=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_read_whose_connection_is_cut_is_unavailable(postgresql_url: str, store: PostgresStore) -> None:
+    async with session(postgresql_url) as other:
+        await other.execute("BEGIN; LOCK TABLE tocsin.timers IN ACCESS EXCLUSIVE MODE")
+        reading = asyncio.create_task(store.shards())
+        await until_waiting(other)
+        await other.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted")
+        with pytest.raises(StoreUnavailable):
+            await reading
+    assert await store.shards() == []
+
+
+async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_whole(
+    postgresql_url: str,
+) -> None:
+    """The session is stopped in mid-batch, the answer given up, the shard claimed anew, and the session goes on."""
+    async with opened(postgresql_url) as store, opened(postgresql_url) as beside:
+        batch = await claimed(store)
+        pid = await writer_pid(store)
+        # Here, not at the server, which could end the statement by itself then.
+        store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(OutcomeUnknown):
+                await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        # Waits for the late batch, if that holds the shard row already; else the batch finds another version.
+        assert await beside.claim(0, expected_version=1, owner=ALICE) == 2
+        rows = await loaded(beside)
+        assert len(rows) in (0, 50)
+        async with session(postgresql_url) as other:
+            sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
+            # The session ends by itself; again only the server knows.
+            while await other.fetchval(sql, pid):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        assert await loaded(beside) == rows
+
+
+# -- time-outs, locks, limits
+
+
+async def test_a_statement_timeout_is_definite(postgresql_url: str) -> None:
+    async with opened(postgresql_url, statement_timeout_s=0.2) as store:
+        batch = await claimed(store)
+        async with locked_shards(postgresql_url):
+            with pytest.raises(DefiniteFailure, match="timeout") as failed:
+                await store.apply([replace(batch, upserts=[row(1)])])
+            assert not isinstance(failed.value, StoreUnavailable)
+        assert await loaded(store) == []
+        assert await store.apply([replace(batch, upserts=[row(2)])]) == [Applied.DURABLE]
+
+
+async def test_a_lock_that_is_not_given_up_is_unavailable(postgresql_url: str) -> None:
+    async with opened(postgresql_url, lock_timeout_s=0.1) as store:
+        batch = await claimed(store)
+        async with locked_shards(postgresql_url):
+            with pytest.raises(StoreUnavailable, match="lock timeout"):
+                await store.apply([replace(batch, upserts=[row(1)])])
+            with pytest.raises(StoreUnavailable, match="lock timeout"):
+                await store.claim(0, expected_version=1, owner=BOB)
+        assert await loaded(store) == []
+        assert await store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store: PostgresStore) -> None:
+    batch = await claimed(store)
+    await put(store, old := row(1, 1))
+    async with session(postgresql_url) as other, opened(postgresql_url) as beside:
+        # The batch holds the shard row already, and comes to a stop at this timer.
+        await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
+        await until_waiting(other)
+        claiming = asyncio.create_task(beside.claim(0, expected_version=1, owner=BOB))
+        await until_waiting(other, 2)
+        assert await loaded(beside) == [old]
+        await other.execute("ROLLBACK")
+        assert await writing == [Applied.DURABLE]
+        assert await claiming == 2
+        assert await loaded(beside) == [new]
+        assert await store.apply([replace(batch, upserts=[row(3)])]) == [Applied.OWNERSHIP_LOST]
+
+
+async def test_deadlocks_are_definite(postgresql_url: str, store: PostgresStore) -> None:
+    batch = await claimed(store)
+    await put(store, row(1, 1))
+    async with session(postgresql_url) as other:
+        # Never the one to be picked as the victim.
+        await other.execute("SET deadlock_timeout = '60s'")
+        await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
+        writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 2)])]))
+        await until_waiting(other)
+        crossing = asyncio.create_task(other.execute("SELECT FROM tocsin.timers WHERE row_type = 1 FOR UPDATE"))
+        with pytest.raises(DefiniteFailure, match="deadlock"):
+            await writing
+        await crossing
+    assert await store.apply([replace(batch, upserts=[row(1, 2)])]) == [Applied.DURABLE]
+
+
+async def test_a_pool_whose_connections_are_all_busy_is_unavailable(postgresql_url: str) -> None:
+    async with opened(postgresql_url, loaders=1, acquire_timeout_s=0.1) as store, session(postgresql_url) as other:
+        await other.execute("BEGIN; LOCK TABLE tocsin.timers IN ACCESS EXCLUSIVE MODE")
+        first = asyncio.create_task(store.shards())
+        await until_waiting(other)
+        with pytest.raises(StoreUnavailable, match="all 1 connections"):
+            await store.members()
+        await other.execute("ROLLBACK")
+        assert await first == []
+        assert await store.members() == []
+
+
+async def test_a_cancelled_reader_keeps_no_connection(postgresql_url: str) -> None:
+    async with opened(postgresql_url, loaders=1) as store, session(postgresql_url) as other:
+        await other.execute("BEGIN; LOCK TABLE tocsin.timers IN ACCESS EXCLUSIVE MODE")
+        reading = asyncio.create_task(store.shards())
+        await until_waiting(other)
+        reading.cancel()
+        waiting = asyncio.create_task(store.members())
+        await asyncio.wait([reading])
+        assert reading.cancelled()
+        await other.execute("ROLLBACK")
+        assert await waiting == []
+
+
+async def test_values_that_no_column_takes_are_definite(store: PostgresStore) -> None:
+    batch = await claimed(store)
+    for bad in (
+        row(1, timer_id="\ud800"),
+        row(1, timer_id="a\x00b"),
+        row(1, uuid=b"short"),
+        row(1, tags=("a\x1fb",)),
+        row(1)._replace(generation=b"x"),
+        row(1)._replace(execute_at=2**63),
+    ):
+        with pytest.raises(DefiniteFailure) as refused:
+            await store.apply([replace(batch, upserts=[row(2), bad])])
+        assert not isinstance(refused.value, StoreUnavailable)
+    assert await loaded(store) == []
+
+
+async def test_a_reason_for_parking_never_hinders_it(store: PostgresStore) -> None:
+    await claimed(store)
+    await put(store, row(1, 1, parked="bad_record: \x00 at 7"))
+    assert [each.parked for each in await parked(store)] == ["bad_record:  at 7"]
+
+
+# -- schemas
+
+
+async def test_nodes_that_start_at_once_make_one_schema(postgresql_url: str) -> None:
+    stores = [PostgresStore(postgresql_url) for _ in range(5)]
+    assert set(await asyncio.gather(*(store.open(6) for store in stores))) == {6}
+    await claimed(stores[0])
+    assert [state.version for state in await stores[4].shards()] == [1]
+    for store in stores:
+        await store.close()
+
+
+async def test_another_applications_schema_is_left_alone(postgresql_url: str) -> None:
+    async with session(postgresql_url) as other:
+        await other.execute("CREATE SCHEMA tocsin; CREATE TABLE tocsin.timers (theirs integer)")
+        with pytest.raises(StoreCorrupted, match="another application"):
+            await PostgresStore(postgresql_url).open(None)
+        tables = "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'tocsin'"
+        assert await other.fetchval(tables) == "timers"
+
+
+async def test_a_schema_is_not_made_where_it_must_exist(postgresql_url: str) -> None:
+    with pytest.raises(StoreUnavailable, match="tocsin migrate"):
+        await PostgresStore(postgresql_url, create=False).open(None)
+    async with session(postgresql_url) as other:
+        assert await other.fetchval("SELECT to_regnamespace('tocsin') IS NULL")
+
+
+async def test_a_newer_schema_is_refused(postgresql_url: str, store: PostgresStore) -> None:
+    async with session(postgresql_url) as other:
+        await other.execute("UPDATE tocsin.meta SET meta_value = 999 WHERE meta_name = 'schema_version'")
+    with pytest.raises(SchemaTooNew, match="999"):
+        await PostgresStore(postgresql_url).open(None)
+
+
+async def test_an_older_schema_is_brought_forward_or_left_whole(
+    postgresql_url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await claimed(store)
+    await put(store, kept := row(1))
+    known = postgresql_schema.migrations()
+    number = known[-1][0] + 1
+    broken = [*known, (number, "CREATE TABLE half (a integer); CREATE TABLE timers (again integer)")]
+    monkeypatch.setattr(postgresql_schema, "migrations", lambda: broken)
+    with pytest.raises(DefiniteFailure, match="timers"):
+        await PostgresStore(postgresql_url).open(None)
+    newer = [*known, (number, "CREATE TABLE half (a integer); ALTER TABLE members ADD COLUMN member_note text")]
+    monkeypatch.setattr(postgresql_schema, "migrations", lambda: newer)
+    async with opened(postgresql_url) as again:
+        assert await loaded(again) == [kept]
+    async with session(postgresql_url) as other:
+        sql = "SELECT meta_value FROM tocsin.meta WHERE meta_name = 'schema_version'"
+        assert await other.fetchval(sql) == number
+
+
+async def test_a_dropped_schema_is_corruption(postgresql_url: str, store: PostgresStore) -> None:
+    batch = await claimed(store)
+    async with session(postgresql_url) as other:
+        await other.execute("DROP SCHEMA tocsin CASCADE")
+    with pytest.raises(StoreCorrupted, match="backup"):
+        await store.apply([batch])
+
+
+async def test_acknowledged_means_on_disk_whatever_the_databases_default(postgresql_url: str) -> None:
+    name = postgresql_url.rsplit("/", 1)[1]
+    async with session(postgresql_url) as other:
+        await other.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    async with opened(postgresql_url) as store:
+        sql = "SELECT current_setting('synchronous_commit')"
+        pool = store._lanes[0].pool
+        assert await pool.run(Doing.READING, lambda connection: connection.fetchval(sql)) == "on"
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    numbers = [number for number, _ in postgresql_schema.migrations()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: PostgresStore) -> None:
+    with pytest.raises(ConfigError, match="open"):
+        await store.open(4)
+    batch = await claimed(store)
+    await store.close()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.claim(0, expected_version=1, owner=ALICE)
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.apply([batch])
+    assert await store.open(4) == 4

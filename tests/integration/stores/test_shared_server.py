@@ -1,0 +1,109 @@
+"""The real server on databases that nodes share: timers ring, survive SIGKILL, and change hands between nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.calls import Inbox
+from tests.support.http import Client, Receiver
+from tests.support.server import ServerProcess
+from tocsin.model.instants import format_instant
+
+#: A node that died is noticed within the member timeout; its usual five seconds would only make the tests longer.
+QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database, or of one that can be made."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+async def rang(inbox: Inbox, names: set[str]) -> None:
+    """Returns when each of these timers was called; none of the calls may have been early."""
+    calls = await inbox.wait(lambda calls: names <= {call.body["timerId"] for call in calls}, timeout_s=60)
+    assert [call.body["timerId"] for call in calls if call.lag_us < 0] == []
+
+
+async def created(servers: list[ServerProcess], url: str, name: str, in_us: int) -> None:
+    """Creates a timer at whichever node has its shard; nodes refuse what is another's, or nobody's yet."""
+    async with asyncio.timeout(60):
+        while True:
+            for server in servers:
+                timer = {
+                    "namespace": "default",
+                    "id": name,
+                    "callbackUrl": url,
+                    "executeAt": format_instant(time.time_ns() // 1_000 + in_us),
+                }
+                client = Client(server.address)
+                status, body = await client.post("/api/v1/timers/create", timer)
+                client.close()
+                if status == 200:
+                    return
+                assert status == 503, body
+            await asyncio.sleep(0.02)
+
+
+async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
+    inbox = Inbox()
+    server = ServerProcess(tmp_path / "data", "--store", database_url, env=QUICK)
+    async with Receiver(inbox) as receiver:
+        await server.start()
+        await created([server], receiver.url, "first", 50_000)
+        await rang(inbox, {"first"})
+        names = {f"later-{number}" for number in range(40)}
+        for name in sorted(names):
+            await created([server], receiver.url, name, 1_500_000)
+        await server.kill()
+        await server.start()
+        await rang(inbox, names)
+        assert await server.stop() == 0
+    assert not list((tmp_path / "data").glob("tocsin.db*"))
+
+
+async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, database_url: str) -> None:
+    inbox = Inbox()
+    nodes = [
+        # One service agent owns the database; the timers are everybody's.
+        ServerProcess(
+            tmp_path / name,
+            "--store",
+            database_url,
+            env={**QUICK, "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_ENABLED": "true" if name == "a" else "false"},
+        )
+        for name in ("a", "b")
+    ]
+    async with Receiver(inbox) as receiver:
+        for node in nodes:
+            await node.start()
+        names = {f"t{number}" for number in range(60)}
+        for name in sorted(names):
+            await created(nodes, receiver.url, name, 2_000_000)
+        await nodes[0].kill()
+        await rang(inbox, names)
+        assert await nodes[1].stop() == 0
+
+
+def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
+    def tocsin(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tocsin", *arguments, "--store", database_url]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    missing = tocsin("keys", "list")
+    assert (missing.returncode, "tocsin migrate" in missing.stderr) == (1, True)
+    migrated = json.loads(tocsin("migrate", "--json").stdout)
+    assert (migrated["schema"], migrated["shards"]) == (1, 16)
+    made = json.loads(tocsin("keys", "create", "--role", "read", "--json").stdout)
+    listed = json.loads(tocsin("keys", "list", "--json").stdout)
+    assert [key["keyId"] for key in listed] == [made["keyId"]]
+    assert tocsin("keys", "revoke", made["keyId"]).returncode == 0
+    assert json.loads(tocsin("keys", "list", "--json").stdout) == []

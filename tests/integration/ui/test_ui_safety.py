@@ -1,0 +1,256 @@
+"""Who may do what, and what foreign pages and foreign data can't."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from html import escape
+
+import httpx
+import pytest
+
+from tests.integration.ui.conftest import Node, Start, Visitor
+from tocsin.model.access import Role
+
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+async def keyed(start: Start) -> Node:
+    """A node that needs keys, with one for each role and some of a single namespace."""
+    keys: dict[str, tuple[Role, tuple[str, ...]]] = {f"tk_{role.value}": (role, ()) for role in Role}
+    keys |= {"tk_own": (Role.WRITE, ("own",)), "tk_peek": (Role.READ, ("own",))}
+    return await start(keys, host="0.0.0.0", store=None)
+
+
+async def signed_in(node: Node, secret: str) -> Visitor:
+    visitor = node.visitor()
+    answer = await visitor.sign_in(secret)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/timers")
+    return visitor
+
+
+@pytest.mark.parametrize("path", ["/", "/timers", "/timers/new", "/cluster", "/namespaces", "/login", "/nowhere"])
+async def test_every_page_says_what_it_may_do(node: Node, path: str) -> None:
+    answer = await node.visitor().get(path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["cache-control"] == "no-store"
+    # Nothing inline: every script comes from a file, and no element has a style or a handler.
+    assert re.findall(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text) == []
+
+
+async def test_what_people_store_is_shown_as_text(node: Node) -> None:
+    visitor = node.visitor()
+    await visitor.create(
+        HOSTILE,
+        payload={"x": HOSTILE, HOSTILE: 1},
+        tags=[HOSTILE],
+        headers={"x-note": HOSTILE},
+        callbackUrl="http://127.0.0.1:9/?q=%22%3E'<script>alert(3)</script>".replace("<", "%3C").replace(">", "%3E")
+        + "'\"",
+    )
+    pages = [
+        await visitor.get("/timers"),
+        await visitor.get("/timers", params={"q": HOSTILE, "tag": HOSTILE, "from": HOSTILE, "namespace": "default"}),
+        await visitor.get("/timers", params={"namespace": HOSTILE}),
+        await visitor.client.get(
+            f"/timers/default/{httpx.URL('/').copy_with(path='/' + HOSTILE).raw_path[1:].decode()}"
+        ),
+        await visitor.get("/timers/edit", params={"namespace": "default", "id": HOSTILE}),
+        await visitor.get("/timers/new", params={"namespace": "default", "like": HOSTILE}),
+        await visitor.post("/timers/cancel-many", {"namespace": "default", "id": HOSTILE}),
+        await visitor.get("/" + HOSTILE),
+        await visitor.get("/login", params={"to": "/" + HOSTILE}),
+    ]
+    for page in pages:
+        assert "<script>alert" not in page.text, page.url
+        assert "<img" not in page.text, page.url
+        assert "'\"" not in page.text, page.url
+    assert escape(HOSTILE, quote=False).replace('"', "&#34;") in pages[0].text
+
+
+async def test_a_form_counts_only_with_the_token_of_its_own_page(node: Node) -> None:
+    visitor, stranger = node.visitor(), node.visitor()
+    await visitor.create("t")
+    fields = {"namespace": "default", "id": "t"}
+    foreign = await stranger.token()
+    assert (await visitor.post("/timers/cancel", {**fields, "csrf": "0" * 64})).status_code == 403
+    assert (await visitor.post("/timers/cancel", {**fields, "csrf": foreign})).status_code == 403
+    assert (await visitor.client.post("/timers/cancel", data=fields)).status_code == 403
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ):
+        assert (await visitor.post("/timers/cancel", dict(fields), **headers)).status_code == 403, headers
+    assert "pending" in (await visitor.get("/timers/default/t")).text
+    assert (await visitor.post("/timers/cancel", dict(fields))).status_code == 303
+    assert "canceled" in (await visitor.get("/timers/default/t")).text
+
+
+async def test_no_other_name_leads_here(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"])
+    visitor = node.visitor()
+    port = node.server.url.rsplit(":", 1)[1]
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "x@localhost",
+    ):
+        answer = await visitor.get("/timers", headers={"host": host})
+        assert answer.status_code == 421, host
+        assert "Timers" not in answer.text
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "tocsin.example"):
+        assert (await visitor.get("/timers", headers={"host": host})).status_code == 200, host
+
+
+async def test_without_keys_the_api_answers_browsers_under_known_names_only(node: Node) -> None:
+    client = node.visitor().client
+    port = node.server.url.rsplit(":", 1)[1]
+    evil = {"host": f"evil.example:{port}"}
+    for mark in (
+        {"origin": f"http://evil.example:{port}"},
+        {"accept-language": "en"},
+        {"sec-fetch-site": "same-origin"},
+    ):
+        answer = await client.post("/api/v1/timers/list", json={"namespace": "default"}, headers={**evil, **mark})
+        assert (answer.status_code, answer.json()["error"]) == (403, "FORBIDDEN")
+        assert (await client.get("/api/v1/cluster", headers={**evil, **mark})).status_code == 403
+        own = {**mark, "host": f"localhost:{port}"}
+        assert (await client.get("/api/v1/cluster", headers=own)).status_code == 200
+    # Programs are no browsers, and may call it what they like.
+    assert (await client.get("/api/v1/cluster", headers=evil)).status_code == 200
+
+
+async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
+    node = await start(ui_origins=["https://tocsin.example"])
+    visitor = node.visitor()
+    plain = (await visitor.get("/timers")).headers["set-cookie"]
+    secure = (await node.visitor().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
+    assert "Secure" not in plain
+    assert secure.startswith("__Host-tocsin=")
+    for cookie in (plain, secure):
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+    assert "; Secure" in secure
+
+
+async def test_without_a_key_nothing_is_seen(start: Start) -> None:
+    node = await keyed(start)
+    visitor = node.visitor()
+    for path in ("/", "/timers", "/timers/default/x", "/timers/export.csv", "/cluster", "/namespaces", "/ui/figures"):
+        answer = await visitor.get(path)
+        assert answer.status_code == 303, path
+        assert answer.headers["location"].startswith("/login"), path
+    stream = await visitor.get("/ui/live?namespace=default", headers={"accept": "text/event-stream"})
+    assert stream.status_code == 401
+    refused = await visitor.sign_in("tk_wrong")
+    assert refused.status_code == 403
+    assert "No such key" in refused.text
+
+
+async def test_signing_in_changes_the_cookie_and_never_holds_the_key(start: Start) -> None:
+    node = await keyed(start)
+    visitor = node.visitor()
+    await visitor.token()
+    before = set(visitor.client.cookies.values())
+    answer = await visitor.sign_in("tk_admin")
+    assert not before & set(visitor.client.cookies.values())
+    assert "tk_admin" not in answer.headers["set-cookie"]
+    assert (await visitor.get("/timers")).status_code == 200
+    await visitor.post(
+        "/logout", {"csrf": re.search(r'name="csrf" content="(\w+)', (await visitor.get("/timers")).text)[1]}
+    )
+    assert (await visitor.get("/timers")).status_code == 303
+
+
+@pytest.mark.parametrize("to", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", ""])
+async def test_signing_in_leads_nowhere_else(start: Start, to: str) -> None:
+    node = await keyed(start)
+    answer = await node.visitor().post("/login", {"key": "tk_read", "to": to})
+    assert answer.headers["location"] == "/"
+
+
+async def test_a_revoked_key_ends_its_session(start: Start) -> None:
+    node = await keyed(start)
+    visitor = await signed_in(node, "tk_read")
+    assert (await visitor.get("/timers")).status_code == 200
+    await node.server._store.delete_api_key("tk_read")
+    async with asyncio.timeout(20):
+        while (await visitor.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- nobody is told when keys are read
+            await asyncio.sleep(0.02)
+
+
+async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
+    node = await keyed(start)
+    admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
+    assert "/timers/new" in (await admin.get("/timers")).text
+    token = re.search(r'name="csrf" content="(\w+)', (await admin.get("/timers")).text)[1]
+    created = await admin.post(
+        "/timers/new",
+        {
+            "csrf": token,
+            "namespace": "default",
+            "id": "t",
+            "url": "http://93.184.215.14/",
+            "delay": "1h",
+            "timeout": "10",
+        },
+    )
+    assert created.status_code == 303
+    for path in ("/timers", "/timers/default/t", "/namespaces"):
+        shown = (await reader.get(path)).text
+        assert re.findall(r'<form method="post" action="([^"]+)"', shown) == ["/logout"], path
+        assert "Cancel" not in shown.replace("Canceled", "")
+    token = re.search(r'name="csrf" content="(\w+)', (await reader.get("/timers")).text)[1]
+    name = {"csrf": token, "namespace": "default", "id": "t"}
+    for path, fields in {
+        "/timers/cancel": {},
+        "/timers/ring": {},
+        "/timers/move": {"when": "in", "delay": "1s"},
+        "/timers/again": {},
+        "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
+        "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
+        "/timers/cancel-many": {"sure": "yes"},
+        "/namespaces/create": {"name": "x"},
+        "/namespaces/change": {"name": "default", "paused": "yes"},
+    }.items():
+        assert (await reader.post(path, {**name, **fields})).status_code == 403, path
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t"):
+        assert (await reader.get(path)).status_code == 403, path
+    assert "pending" in (await reader.get("/timers/default/t")).text
+
+
+async def test_a_key_of_one_namespace_sees_only_that(start: Start) -> None:
+    node = await keyed(start)
+    assert node.server.service is not None
+    await node.server.service.create_namespace("own")
+    owner = await signed_in(node, "tk_own")
+    shown = await owner.get("/timers")
+    assert shown.status_code == 200
+    assert "<option selected>own</option>" in shown.text
+    assert "default" not in re.findall(r"<option[^>]*>([^<]*)</option>", shown.text)
+    assert "/cluster" not in shown.text
+    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/cluster",
+                 "/ui/figures", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
+        assert (await owner.get(path)).status_code == 403, path
+    assert (await owner.get("/")).headers["location"] == "/timers"
+    names = (await owner.get("/namespaces")).text
+    assert ">own</a>" in names
+    assert ">default</a>" not in names
+
+
+async def test_what_is_not_ours_stays_the_apis(node: Node) -> None:
+    visitor = node.visitor()
+    for path in ("/api/v1/nothing", "/api/nothing"):
+        answer = await visitor.get(path)
+        assert (answer.status_code, answer.json()["error"]) == (404, "ROUTE_NOT_FOUND")
+    assert (await visitor.client.get("/nothing")).json()["error"] == "ROUTE_NOT_FOUND"
+    assert (await visitor.client.put("/timers")).status_code in (403, 405)

@@ -1,0 +1,131 @@
+"""A real MariaDB server in a temporary folder, on a free port."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.needs import lacking
+from tests.support.ports import free_port, wait_for_port
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_connection import connect
+from tocsin.stores.mysql_driver import Connection
+
+START_ATTEMPTS = 5
+
+
+class MariadbServer:
+    """One server with its data. Without `fsync` it doesn't wait for the disk, for tests that don't crash the machine;
+    crashes of the server itself lose nothing either way. `settings` are further ones of my.cnf."""
+
+    def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
+        self._server = _program("mariadbd")
+        self._installer = _program("mariadb-install-db")
+        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mariadb-"))
+        self._data = self.folder / "data"
+        self._settings = {
+            "innodb_flush_log_at_trx_commit": "1",
+            "innodb_buffer_pool_size": "64M",
+            "innodb_log_file_size": "64M",
+            "max_connections": "200",
+            "skip_name_resolve": "ON",
+            **({} if fsync else {"innodb_flush_method": "nosync"}),
+            **(settings or {}),
+        }
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def init(self) -> None:
+        """Makes the system's tables; root may connect without a password."""
+        _run([self._installer, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
+              "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
+
+    def start(self) -> None:
+        """Returns when it accepts connections; keeps its port when started again."""
+        for attempt in range(START_ATTEMPTS):
+            port = self.port or free_port()
+            options = [f"--{name}={value}" for name, value in self._settings.items()]
+            with (self.folder / "log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    [self._server, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
+                     f"--port={port}", "--bind-address=127.0.0.1", f"--socket={self.folder / 'socket'}", *options],
+                    stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+            try:
+                wait_for_port(port, self.process)
+            except RuntimeError:
+                # Somebody else took the port in between.
+                if attempt == START_ATTEMPTS - 1:
+                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
+                continue
+            self.port = port
+            return
+
+    def url(self, database: str, parameters: str = "") -> str:
+        """How to reach a database, whether it exists or not."""
+        return f"mysql://root@127.0.0.1:{self.port}/{database}{parameters}"
+
+    def new_url(self) -> str:
+        """The URL of a database that doesn't exist yet."""
+        return self.url(f"t{uuid.uuid4().hex}")
+
+    def kill(self) -> None:
+        """SIGKILL, and wait: a crash of the server."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends it in order: connections are cut, transactions under way are lost, committed ones are not."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(30)
+
+    def remove(self) -> None:
+        """Ends it and removes its data."""
+        self._end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _program(name: str) -> str:
+    """Where it is; skips the test where it isn't."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/usr/libexec")
+    if found is None:
+        lacking("mysql", f"{name} is not installed (Debian's mariadb-server has it)")
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {done.stdout.decode()}{done.stderr.decode()}")
+
+
+@asynccontextmanager
+async def opened(url: str, **settings: Any) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(url, **settings)
+    await store.open(4)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def session(url: str, *, database: bool = True) -> AsyncIterator[Connection]:
+    """Somebody else's connection."""
+    connection = await connect(MysqlStore(url)._settings, database=database, bounded=False)
+    try:
+        yield connection
+    finally:
+        connection.terminate()

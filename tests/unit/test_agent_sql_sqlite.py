@@ -1,0 +1,199 @@
+"""The writing thread of the agent's SQLite database: what is committed together, and what fails alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, make_url
+
+from tocsin.agent.adapters.sql import sqlite as module
+from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.adapters.sql.settings import SqlSettings
+from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
+from tocsin.agent.adapters.sql.types import from_text, to_text
+from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    opened = SqliteDatabase(make_url(f"sqlite:///{tmp_path / 'agent.db'}"), SqlSettings(group_max=4))
+    await opened.open()
+    await opened.write(lambda c: c.exec_driver_sql("CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT) STRICT") and None)
+    yield opened
+    await opened.close()
+
+
+def add(connection: Connection, number: int) -> int:
+    connection.exec_driver_sql("INSERT INTO t (n) VALUES (?)", (number,))
+    return number
+
+
+async def numbers(database: SqliteDatabase) -> list[int]:
+    return await database.read(lambda c: [n for (n,) in c.exec_driver_sql("SELECT n FROM t ORDER BY n")])
+
+
+async def test_what_gathers_is_committed_together_and_told_in_order(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+    together = database._write_together
+
+    def counted(connection: Connection, jobs: list[object]) -> object:
+        groups.append(len(jobs))
+        return together(connection, jobs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(database, "_write_together", counted)
+    told: list[int] = []
+    works = [
+        database.write(lambda c, n=n: add(c, n), lambda n=n: told.append(n))  # type: ignore[misc]
+        for n in range(20)
+    ]
+    assert await asyncio.gather(*works) == list(range(20))
+    assert told == list(range(20)) == await numbers(database)
+    assert sum(groups) == 20
+    assert max(groups) == 4
+
+
+async def test_a_failing_work_undoes_nothing_but_itself(database: SqliteDatabase) -> None:
+    told: list[int] = []
+
+    def half(connection: Connection) -> None:
+        add(connection, 100)
+        add(connection, 1)
+
+    def raising(connection: Connection) -> None:
+        add(connection, 101)
+        raise LookupError("decided otherwise")
+
+    results = await asyncio.gather(
+        database.write(lambda c: add(c, 1), lambda: told.append(1)),
+        database.write(half, lambda: told.append(-1)),
+        database.write(raising, lambda: told.append(-2)),
+        database.write(lambda c: add(c, 2), lambda: told.append(2)),
+        return_exceptions=True,
+    )
+    assert [results[0], results[3]] == [1, 2]
+    assert isinstance(results[1], sqlite3.IntegrityError)
+    assert isinstance(results[2], LookupError)
+    assert told == [1, 2]
+    assert await numbers(database) == [1, 2]
+
+
+async def test_a_full_disk_writes_nothing_and_is_got_over(database: SqliteDatabase) -> None:
+    (pages,) = await database.write(lambda c: tuple(c.exec_driver_sql("PRAGMA page_count").one()))
+    await database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count = {pages + 2}").close())
+
+    def large(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO t (n, text) VALUES (7, ?)", ("x" * 100_000,))
+
+    results = await asyncio.gather(database.write(lambda c: add(c, 1)), database.write(large), return_exceptions=True)
+    assert isinstance(results[1], StoreUnavailable)
+    # The other one either shared its transaction, and was undone with it, or had its own.
+    assert results[0] == 1 or isinstance(results[0], StoreUnavailable)
+    assert await numbers(database) == ([1] if results[0] == 1 else [])
+    await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1000000").close())
+    await database.write(large)
+    assert 7 in await numbers(database)
+
+
+async def test_an_io_error_of_the_commit_leaves_the_outcome_unknown(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Connection.commit
+
+    def failing(self: Connection) -> None:
+        commit(self)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+    told: list[int] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "commit", failing)
+        with pytest.raises(OutcomeUnknown):
+            await database.write(lambda c: add(c, 1), lambda: told.append(1))
+    assert told == []
+    assert await database.write(lambda c: add(c, 2)) == 2
+
+
+async def test_readers_see_what_is_committed_and_write_nothing(database: SqliteDatabase) -> None:
+    await database.write(lambda c: add(c, 1))
+    assert await numbers(database) == [1]
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        await database.read(lambda c: add(c, 2))
+    assert await asyncio.gather(*(numbers(database) for _ in range(10))) == [[1]] * 10
+
+
+async def test_the_pragmas_are_set(tmp_path: Path) -> None:
+    for synchronous, number in (("FULL", 2), ("NORMAL", 1)):
+        opened = AgentDatabase(f"sqlite:///{tmp_path / 'agent.db'}", SqlSettings(synchronous=synchronous))
+        await opened.open()
+
+        def pragmas(connection: Connection) -> list[object]:
+            names = ("journal_mode", "foreign_keys", "synchronous", "busy_timeout", "wal_autocheckpoint")
+            return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
+
+        assert await opened.backend.write(pragmas) == ["wal", 1, number, 5_000, 8_000]
+        await opened.close()
+
+
+async def test_another_program_that_writes_is_waited_for_and_then_reported(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    opened = SqliteDatabase(make_url(f"sqlite:///{path}"), SqlSettings(busy_timeout_ms=20))
+    await opened.open()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked"):
+        await opened.write(lambda c: None)
+    other.execute("ROLLBACK")
+    other.close()
+    await opened.write(lambda c: None)
+    await opened.close()
+
+
+async def test_what_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    path.write_bytes(b"something else " * 1_000)
+    with pytest.raises(StoreCorrupted, match="not a SQLite database"):
+        await AgentDatabase(f"sqlite:///{path}").open()
+    # The lock was given up.
+    path.unlink()
+    opened = AgentDatabase(f"sqlite:///{path}")
+    await opened.open()
+    await opened.close()
+
+
+async def test_a_missing_folder_is_made_or_named(tmp_path: Path) -> None:
+    opened = AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
+    await opened.open()
+    await opened.close()
+    with pytest.raises(StoreUnavailable, match=r"agent.db can't be made"):
+        await AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
+
+
+async def test_the_lock_names_its_holder(database: SqliteDatabase, tmp_path: Path) -> None:
+    second = SqliteDatabase(make_url(f"sqlite:///{tmp_path / 'agent.db'}"), SqlSettings(lock_wait_s=0))
+    with pytest.raises(StoreLocked, match=r"process \d+"):
+        await second.open()
+
+
+def test_an_old_sqlite_is_refused_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.sqlite3, "sqlite_version_info", (3, 36, 0))
+    monkeypatch.setattr(module.sqlite3, "sqlite_version", "3.36.0")
+    with pytest.raises(StoreUnavailable, match=r"SQLite 3.37.0 or newer is needed, this Python has 3.36.0"):
+        AgentDatabase("sqlite://")
+
+
+@pytest.mark.parametrize("instant_us", [-62_135_596_800_000_000, -1, 0, 1, 999_999, 1_800_000_000_123_456])
+def test_texts_of_instants_have_one_width_and_order(instant_us: int) -> None:
+    text = to_text(instant_us)
+    assert text is not None
+    assert (len(text), from_text(text)) == (27, instant_us)
+    later = to_text(instant_us + 1)
+    assert later is not None
+    assert text < later
+    assert from_text("2027-01-15T10:00:00+02:00") == 1_800_000_000_000_000

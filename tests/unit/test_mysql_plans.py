@@ -1,0 +1,172 @@
+"""Every statement whose cost matters goes by the index that it should and sorts nothing, also with statistics of an empty
+table; and none needs what TiDB lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
+from tocsin.stores import mysql_list, mysql_read, mysql_schema, mysql_write
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.mysql_connection import connect
+from tocsin.stores.mysql_driver import Connection
+from tocsin.stores.mysql_text import hexed
+from tocsin.stores.sql_keys import LeftEdges
+from tocsin.stores.sql_rows import LIVE
+from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, uuid_of
+
+#: Octets of the parts of the keys: shard_id, row_type, instant, uuid with its length, uuid, generation.
+SHARD, TYPE, AT, UUID, FINISHED_UUID, GENERATION = 4, 1, 8, 18, 16, 32
+PLACE = SHARD + TYPE + AT + UUID
+
+LIMITS = mysql_write.WriteLimits(1 << 22, 10_000, 0)
+BATCH = ShardBatch(
+    1,
+    1,
+    ALICE,
+    upserts=[row(1, 10), row(5, 10, parked="why")],
+    deletes=[uuid_of(2)],
+    delete_to=(5, uuid_of(9)),
+    history=[finished(row(3))],
+)
+
+
+@pytest_asyncio.fixture
+async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(mysql_url)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+@pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
+async def session(store: MysqlStore, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
+    """A session as the store's own are: with statistics of empty tables, with such that are out of date, with good ones."""
+    session = await connect(store._settings)
+    await session.run(b"ANALYZE TABLE timers, history")
+    if request.param != "empty":
+        for shard_id in range(1, 4):
+            batch = await claimed(store, shard_id)
+            batch.upserts = [row(i, i) for i in range(1, 1_500)]
+            batch.history = [finished(each) for each in batch.upserts]
+            await store.apply([batch])
+    if request.param == "analyzed":
+        await session.run(b"ANALYZE TABLE timers, history")
+    yield session
+    session.terminate()
+
+
+class Recorder:
+    """Passes statements on and remembers them."""
+
+    def __init__(self, session: Connection) -> None:
+        self.statements: list[bytes] = []
+        self._session = session
+        self.server = session.server
+
+    async def run(self, *statements: bytes) -> Any:
+        self.statements += statements
+        return await self._session.run(*statements)
+
+    async def rows(self, statement: bytes) -> Any:
+        self.statements.append(statement)
+        return await self._session.rows(statement)
+
+    async def transaction(self, work: Callable[[], Awaitable[Any]], undone_retries_max: int) -> Any:
+        return await self._session.transaction(work, undone_retries_max)
+
+    async def snapshot(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._session.snapshot(work)
+
+
+async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, int]]:
+    """(table, index, octets of it that are used) of each step; nothing may be sorted or kept aside."""
+    steps = []
+    for _, _, table, _, _, key, key_octets, _, _, extra in await session.rows(b"EXPLAIN " + statement):
+        assert "filesort" not in extra
+        assert "temporary" not in extra
+        if table is not None and not table.startswith("<"):
+            steps.append((table, key, int(key_octets or 0)))
+    return steps
+
+
+async def test_loads_go_along_the_key(session: Connection) -> None:
+    for each_max in (None, 16_000):
+        for first, last in (((3, uuid_of(2)), (900, uuid_of(4))), ((5, uuid_of(1)), (5, uuid_of(2)))):
+            statement = mysql_read.page(LIVE, 1, first, last, 100, each_max)
+            assert await plan(session, statement) == [("timers", "PRIMARY", PLACE)]
+
+
+async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Connection) -> None:
+    statement = mysql_read.by_uuid(1, [uuid_of(1), uuid_of(2)])
+    assert await plan(session, statement) == [
+        ("timers", "timers_by_uuid", SHARD + UUID),
+        ("history", "history_by_uuid", SHARD + FINISHED_UUID + GENERATION),
+        ("history", "history_by_uuid", SHARD + FINISHED_UUID),
+    ]
+
+
+async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
+    assert await plan(session, mysql_read.shard_rows(range(4))) == [("timers", "PRIMARY", PLACE)]
+    fence = mysql_write.fence([BATCH, replace(BATCH, shard_id=2)])
+    assert await plan(session, fence) == [("timers", "PRIMARY", PLACE)]
+    assert await plan(session, mysql_write.release(1, 1, ALICE)) == [("timers", "PRIMARY", PLACE)]
+
+
+async def test_deletes_go_by_their_keys(session: Connection) -> None:
+    (ranged,) = mysql_write.range_deletes([BATCH], {1: (2, uuid_of(1))}, 100)
+    assert await plan(session, ranged) == [("timers", "PRIMARY", PLACE)]
+    exact = mysql_write.uuid_delete(1, [hexed(uuid_of(i)) for i in range(1, 5)])
+    assert await plan(session, exact) == [("doomed", "timers_by_uuid", SHARD + UUID)]
+    assert await plan(session, mysql_write.purge(500, 100)) == [("history", "history_by_expiry", AT)]
+
+
+async def test_lists_read_each_range_in_order_from_its_place(session: Connection) -> None:
+    recorder: Any = Recorder(session)
+    cursor = (5, uuid_of(1), b"g" * 32)
+    await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
+    for statement in recorder.statements:
+        for table, key, octets in await plan(session, statement):
+            assert key == "PRIMARY"
+            assert octets >= (PLACE if table == "timers" else SHARD + AT + FINISHED_UUID)
+
+
+#: What MySQL or MariaDB have and TiDB lacks, ignores, or does otherwise.
+_FOREIGN = re.compile(
+    r"SKIP\s+LOCKED|FOR\s+SHARE|LOCK\s+IN\s+SHARE\s+MODE|NOWAIT|RETURNING|LATERAL|JSON_TABLE|FOREIGN\s+KEY|REFERENCES|"
+    r"CALL\s|PROCEDURE|FUNCTION|TRIGGER|HANDLER\s|LOCK\s+TABLES|XA\s|SAVEPOINT|SERIALIZABLE|FULLTEXT|SPATIAL|"
+    r"GENERATED|CHECK\s*\(|\bUUID\b\s*\(|INET6|SEQUENCE|FOR\s+PORTION|SYSTEM\s+VERSIONING|@\w+\s*:=",
+    re.IGNORECASE,
+)
+
+
+async def test_no_statement_needs_what_tidb_lacks(store: MysqlStore) -> None:
+    session = await connect(store._settings)
+    recorder: Any = Recorder(session)
+    batch = await claimed(store, 1)
+    everything = replace(BATCH, version=batch.version, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
+    await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), LIMITS)
+    await mysql_write.claim(recorder, 2, 0, ALICE, None, 0)
+    await mysql_write.claim(recorder, 2, 1, ALICE, (ALICE, 1), 0)
+    await mysql_write.changes(recorder, mysql_write.release(2, 1, ALICE), 0)
+    await mysql_write.changes(recorder, mysql_write.heartbeat(Member(ALICE, "a", "http://a", 1)), 0)
+    await mysql_write.changes(recorder, mysql_write.purge(5, 5), 0)
+    await recorder.rows(mysql_write.NOW)
+    await mysql_read.load(recorder, LIVE, 1, KEY_MIN, KEY_MAX, 5, 1)
+    await mysql_read.fetch(recorder, 1, [uuid_of(1)])
+    await mysql_read.shards(recorder, 4)
+    await mysql_read.members(recorder)
+    await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)
+    schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
+    settings = store._settings.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
+    assert len(recorder.statements) > 20
+    for statement in [*recorder.statements, *schema, *settings]:
+        assert not _FOREIGN.search(statement.decode(errors="replace")), statement
+    session.terminate()

@@ -1,0 +1,146 @@
+"""Every statement whose cost matters goes by the index that it should, also with statistics of an empty table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
+from tocsin.stores.postgresql import PostgresStore
+from tocsin.stores.postgresql_connection import connect
+from tocsin.stores.sql_keys import LeftEdges
+from tocsin.testing.store_conformance_base import claimed, finished, row, uuid_of
+
+#: Nodes of a plan that read stored rows.
+_SCANS = re.compile(r"(?:Index Only Scan|Index Scan|Seq Scan|Bitmap Heap Scan|Tid Scan)\b[^(\n]*")
+
+
+@pytest_asyncio.fixture
+async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(postgresql_url)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+@pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
+async def session(store: PostgresStore, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """A session as the store's own are: with statistics of empty tables, with such that are out of date, with good ones."""
+    session = await connect(store._settings)
+    await _analyze(session)
+    if request.param != "empty":
+        for shard_id in range(1, 4):
+            batch = await claimed(store, shard_id)
+            batch.upserts = [row(i, i) for i in range(1, 1_500)]
+            batch.history = [finished(each) for each in batch.upserts]
+            await store.apply([batch])
+    if request.param == "analyzed":
+        await _analyze(session)
+    yield session
+    await session.close(timeout=5)
+
+
+async def _analyze(session: Any) -> None:
+    for table in ("timers", "history"):
+        await session.execute(f"VACUUM ANALYZE {table}")
+
+
+async def plan(session: Any, sql: str) -> str:
+    """The plan that is used whatever the parameters are."""
+    count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
+    await session.execute(f"DEALLOCATE ALL; PREPARE planned AS {sql}")
+    lines = await session.fetch(f"EXPLAIN EXECUTE planned ({', '.join(['NULL'] * count)})")
+    return "\n".join(line[0] for line in lines)
+
+
+def scans(text: str) -> list[str]:
+    return [scan.strip() for scan in _SCANS.findall(text)]
+
+
+async def test_loads_go_along_the_key_and_sort_nothing(session: Any) -> None:
+    found = await plan(session, postgresql_read.LOAD)
+    assert scans(found) == ["Index Scan using timers_pkey on timers"]
+    assert "Sort" not in found
+    condition = re.search(r"Index Cond: (.*)", found)
+    assert condition is not None
+    for part in (
+        "shard_id = ",
+        "row_type = ",
+        "timer_execute_at, timer_uuid) >= ",
+        "timer_execute_at, timer_uuid) <= ",
+    ):
+        assert part in condition[1].replace("ROW(", "(")
+
+
+async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Any) -> None:
+    found = await plan(session, postgresql_read.FETCH)
+    assert scans(found) == [
+        "Index Scan using timers_by_uuid on timers",
+        "Index Scan Backward using history_pkey on history",
+    ]
+    assert "Sort" not in found
+
+
+async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:
+    lines = await session.fetch(f"EXPLAIN {postgresql_read.SHARDS}")
+    assert scans("\n".join(line[0] for line in lines)) == ["Index Scan using timers_shards on timers"]
+
+
+async def test_lists_read_each_range_in_order_from_its_place(session: Any) -> None:
+    found = await plan(session, postgresql_list.LIST)
+    assert scans(found) == ["Index Scan using timers_pkey on timers", "Index Scan using history_by_instant on history"]
+    # The whole is sorted by place once more, but only what matched.
+    for scan in found.split("->"):
+        if scan.strip().startswith("Index Scan"):
+            assert "timer_execute_at, timer_uuid) >= " in scan.replace("ROW(", "(")
+
+
+async def test_purging_begins_with_what_expired_first(session: Any) -> None:
+    assert scans(await plan(session, postgresql_write.PURGE)) == [
+        "Index Scan using history_by_expiry on history",
+        "Tid Scan on history history_1",
+    ]
+
+
+async def test_all_parts_of_a_batch_go_by_their_indexes(store: PostgresStore, session: Any) -> None:
+    batch = await claimed(store)
+    logged: list[str] = []
+    session.add_log_listener(lambda _, message: logged.append(message.message))
+    await session.execute(
+        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on; "
+        "SET client_min_messages = log"
+    )
+    parts = replace(
+        batch,
+        upserts=[row(1, 10)],
+        deletes=[uuid_of(2)],
+        delete_to=(5, uuid_of(9)),
+        history=[finished(row(3))],
+    )
+
+    async def execute(work: Any) -> list[int]:
+        return await work(session)
+
+    await postgresql_write.apply(execute, [parts], LeftEdges())
+    plans = {
+        name: next(text for text in logged if re.search(pattern, text))
+        for name, pattern in {
+            "fence": "UPDATE timers AS t SET shard_version",
+            "range": "USING unnest.range_shards",
+            "exact": "USING unnest.delete_shards",
+            "upsert": "INSERT INTO timers",
+            "history": "INSERT INTO history",
+        }.items()
+    }
+    assert scans(plans["fence"]) == ["Index Scan using timers_shards on timers t"]
+    assert scans(plans["range"]) == ["Index Scan using timers_pkey on timers t"]
+    assert plans["range"].count("timer_execute_at, t.timer_uuid)") + plans["range"].count("ROW(t.timer_execute_at") >= 2
+    assert scans(plans["exact"]) == ["Index Scan using timers_by_uuid on timers t"]
+    assert "Conflict Arbiter Indexes: timers_by_uuid" in plans["upsert"]
+    assert "Conflict Arbiter Indexes: history_pkey" in plans["history"]
+    assert "Filter: (r" not in plans["range"].split("Index Scan")[1]

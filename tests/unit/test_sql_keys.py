@@ -1,0 +1,62 @@
+"""Bounds of ranges as places of rows, and what is known of a shard's left edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tocsin.ports.store import KEY_MAX, KEY_MIN, ShardBatch
+from tocsin.stores.sql_keys import UUID_MAX, UUID_MIN, LeftEdges, above, at_least, at_most
+from tocsin.testing.store_conformance_base import ALICE, BOB, row, uuid_of
+
+BATCH = ShardBatch(0, 1, ALICE)
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "most", "next_one"),
+    [
+        (KEY_MIN, (KEY_MIN[0], UUID_MIN), None, (KEY_MIN[0], UUID_MIN)),
+        (KEY_MAX, KEY_MAX, KEY_MAX, None),
+        ((5, b""), (5, UUID_MIN), (4, UUID_MAX), (5, UUID_MIN)),
+        ((5, uuid_of(7)), (5, uuid_of(7)), (5, uuid_of(7)), (5, uuid_of(8))),
+        ((5, uuid_of(255)), (5, uuid_of(255)), (5, uuid_of(255)), (5, uuid_of(256))),
+        ((5, UUID_MAX), (5, UUID_MAX), (5, UUID_MAX), (6, UUID_MIN)),
+    ],
+)
+def test_bounds(key, least, most, next_one):
+    assert (at_least(key), at_most(key), above(key)) == (least, most, next_one)
+
+
+class TestLeftEdges:
+    def test_nothing_is_known_before_a_range_was_deleted(self):
+        edges = LeftEdges()
+        edges.put(replace(BATCH, upserts=[row(1, 10)]), edges.take(BATCH))
+        assert edges.take(BATCH) == KEY_MIN
+
+    def test_the_edge_is_the_last_mark_or_what_was_written_below_it(self):
+        edges = LeftEdges()
+        edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
+        edges.put(replace(BATCH, upserts=[row(2, 50)]), edges.take(BATCH))
+        edges.put(BATCH, edges.take(BATCH))
+        assert edges.take(BATCH) == (10, uuid_of(1))
+        edges.put(replace(BATCH, upserts=[row(3, 60), row(4, 5)]), (10, uuid_of(1)))
+        assert edges.take(BATCH) == (5, uuid_of(4))
+
+    def test_a_lower_mark_lowers_nothing(self):
+        edges = LeftEdges()
+        edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
+        edges.put(replace(BATCH, delete_to=(3, uuid_of(1))), edges.take(BATCH))
+        assert edges.take(BATCH) == (10, uuid_of(1))
+
+    def test_a_batch_whose_outcome_is_not_known_ends_the_knowledge(self):
+        edges = LeftEdges()
+        edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
+        edges.take(BATCH)
+        assert edges.take(BATCH) == KEY_MIN
+
+    @pytest.mark.parametrize("other", [replace(BATCH, version=2), replace(BATCH, owner=BOB)])
+    def test_another_claim_knows_nothing(self, other):
+        edges = LeftEdges()
+        edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))
+        assert edges.take(other) == KEY_MIN

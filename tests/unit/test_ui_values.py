@@ -1,0 +1,278 @@
+"""How values look, what forms and filters mean, and who counts as this server."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import pytest
+
+from tocsin.contract.hosts import Hosts
+from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.model.errors import InvalidInput
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
+from tocsin.service import TimerView
+from tocsin.ui import show
+from tocsin.ui.figures import OTHER_DESTINATIONS, Figures
+from tocsin.ui.filters import Filters
+from tocsin.ui.forms import TimerForm, command, curl
+from tocsin.ui.limits import UiLimits
+from tocsin.ui.sessions import Sessions
+from tocsin.ui.visit import Fields, read_form
+from tocsin.ui.whenever import read_when
+
+NOW = 1_900_000_000_000_000
+SECOND = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "text"),
+    [
+        (0, "0 ms"), (12_400, "12 ms"), (SECOND, "1 s"), (59 * SECOND, "59 s"), (60 * SECOND, "1 min"),
+        (125 * SECOND, "2 min 5 s"), (3_600 * SECOND, "1 h"), (90 * 60 * SECOND, "1 h 30 min"),
+        (26 * 3_600 * SECOND, "1 d 2 h"), (40 * 86_400 * SECOND, "40 d"), (400 * 86_400 * SECOND, "1 y 35 d"),
+    ],
+)  # fmt: skip
+def test_spans(duration_us: int, text: str) -> None:
+    assert show.span(duration_us) == text
+
+
+def test_distances() -> None:
+    assert show.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
+    assert show.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
+    assert show.relative(NOW + 999, NOW) == "now"
+
+
+def test_a_payload_keeps_its_numbers() -> None:
+    text = b'{"a":1.10,"b":123456789012345678901234567890,"c":[],"d":{"e":null},"f":[true,"x\\u00e9"],"g":1e400}'
+    pretty = show.pretty_json(text)
+    assert '"a": 1.10' in pretty
+    assert "123456789012345678901234567890" in pretty
+    assert '"c": []' in pretty
+    assert '"xé"' in pretty
+    assert "1e400" in pretty
+    assert show.pretty_json(b"not json") == "not json"
+
+
+@pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
+def test_every_id_has_a_path_of_its_own(timer_id: str) -> None:
+    path = show.timer_path("default", timer_id)
+    assert path.startswith("/timers/default/")
+    assert ".." not in path.split("?")[0].split("/")
+    assert set('"<> #') & set(path) == set()
+
+
+def test_states() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
+    assert show.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
+    assert show.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "ringing"
+    assert show.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "held"
+    again = msgspec.structs.replace(timer, attempts=1)
+    assert show.state_of(TimerView(again, b"", 0, NOW + 1), NOW).word == "retrying"
+    done = msgspec.structs.replace(timer, status=Status.COMPLETED)
+    assert show.state_of(TimerView(done, b"", 0, None), NOW).word == "done"
+
+
+# -- when
+
+
+def test_a_local_time_becomes_utc() -> None:
+    berlin = Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", "60")])
+    assert read_when(berlin) == {"executeAt": "2027-01-31T12:30:00Z"}
+    assert read_when(Fields([("when", "at"), ("at", "2027-01-31T12:00:00+02:00")])) == {
+        "executeAt": "2027-01-31T12:00:00+02:00"
+    }
+    assert read_when(Fields([("when", "in"), ("delay", " 5 M ")])) == {"delay": "5m"}
+
+
+@pytest.mark.parametrize("zone", ["x", "99999", "1.5"])
+def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_when(Fields([("when", "at"), ("at", "2027-01-31T13:30"), ("zone_minutes", zone)]))
+
+
+# -- forms
+
+
+def form(**fields: Any) -> TimerForm:
+    return TimerForm(**{"id": "t", "url": "http://127.0.0.1:9/", **fields})
+
+
+def test_a_form_says_what_a_client_would_send() -> None:
+    body = form(
+        payload='{"a": 1.10}',
+        tags="x, y,,",
+        retry=True,
+        max_duration="1h",
+        headers=[("A", "b")],
+        timeout="2,5",
+        method="PUT",
+    ).body()
+    assert msgspec.json.decode(msgspec.json.encode(body)) == {
+        "namespace": "default", "id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "5m", "payload": {"a": 1.1},
+        "method": "PUT", "headers": {"A": "b"}, "callbackTimeoutSeconds": 2.5, "tags": ["x", "y"],
+        "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s", "backoffMultiplier": 2, "maxInterval": "5m",
+                        "maxAttemptsDuration": "1h"},
+    }  # fmt: skip
+    assert bytes(body["payload"]) == b'{"a": 1.10}'
+
+
+def test_all_bad_fields_are_named_at_once() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        form(payload='{\n"a" 1}', timeout="soon", retry=True, attempts="many").body()
+    paths = {error.path: error.reason for error in refused.value.errors}
+    assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
+    assert "line 2, column 5" in paths["payload"]
+
+
+def test_only_what_differs_is_changed() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, msgspec.Raw(b'{"a":1.10}'), tags=("x",))
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    kept.tags, kept.payload = "", '{"a": 1.1}'
+    changed = kept.changes(view)
+    assert (changed["tags"], bytes(changed["payload"])) == ([], b'{"a": 1.1}')
+    assert set(changed) == {"namespace", "timerId", "tags", "payload"}
+
+
+def test_the_equal_commands_are_one_line_for_a_shell() -> None:
+    body = form(id="it's $HOME", payload='{"x": "a\'b"}', headers=[("X", "$(reboot)")], tags="a b").body()
+    words = shlex.split(command("http://127.0.0.1:8080", body).replace("\\\n", " "))
+    assert words[:5] == ["tocsin", "timers", "create", "http://127.0.0.1:9/", "--id"]
+    assert {"it's $HOME", '{"x": "a\'b"}', "X: $(reboot)", "a b"} <= set(words)
+    sent = shlex.split(curl("http://h/", body, key=False).replace("\\\n", " "))
+    assert msgspec.json.decode(sent[-1])["headers"] == {"X": "$(reboot)"}
+    assert "$TOCSIN_KEY" in curl("http://h/", body, key=True)
+
+
+def test_a_form_that_is_none_is_refused() -> None:
+    for body in (b"\xff\xfe", b"a=%ff", b"a=1&" * 30_000):
+        with pytest.raises(InvalidInput):
+            read_form(body)
+
+
+# -- filters
+
+
+def test_a_link_reads_back_as_the_same_list() -> None:
+    pairs = [
+        ("namespace", "n"),
+        ("view", "failed"),
+        ("q", "a&b"),
+        ("tag", "x,y"),
+        ("due", "last-1h"),
+        ("order", "asc"),
+        ("rows", "25"),
+    ]
+    filters = Filters.read(Fields(pairs), UiLimits())
+    again = Fields(parse_qsl(filters.link().split("?")[1]))
+    assert Filters.read(again, UiLimits()) == filters
+    assert filters.link(cursor="c").endswith("&cursor=c")
+    assert "order" not in filters.tab("upcoming")
+
+
+def test_what_isn_t_known_in_a_url_is_left_out() -> None:
+    filters = Filters.read(Fields([("view", "x"), ("due", "y"), ("rows", "-1"), ("order", "z")]), UiLimits())
+    assert (filters.view, filters.range, filters.rows, filters.order) == ("upcoming", "", UiLimits().list_rows, "asc")
+    assert Filters.read(Fields([("rows", "99999")]), UiLimits()).rows == UiLimits().list_rows_max
+
+
+# -- hosts, sessions
+
+
+def test_hosts() -> None:
+    hosts = Hosts("192.0.2.7", ["https://tocsin.example", "http://other.example:81"])
+    for host in (
+        "localhost",
+        "localhost:1",
+        "a.localhost",
+        "127.0.0.1:8080",
+        "[::1]:80",
+        "192.0.2.7",
+        "tocsin.example",
+        "other.example:81",
+    ):
+        assert hosts.accepts(host), host
+    for host in (
+        None,
+        "",
+        "evil.example",
+        "tocsin.example.evil",
+        "user@localhost",
+        "localhost:x",
+        "localhost/x",
+        "a" * 400,
+    ):
+        assert not hosts.accepts(host), host
+    assert hosts.secure("tocsin.example")
+    assert not hosts.secure("localhost")
+
+
+class Keys:
+    required = True
+
+    def __init__(self) -> None:
+        self.known = {hash_key("s"): ApiKey("k", hash_key("s"), Role.READ)}
+
+    def lookup(self, hash: str) -> ApiKey | None:
+        return self.known.get(hash)
+
+
+def test_sessions_end_when_idle_when_old_and_with_their_key() -> None:
+    now, keys = [0.0], Keys()
+    sessions = Sessions(
+        keys, UiLimits(session_idle_timeout_s=10, session_lifetime_max_s=25, sessions_max=2), lambda: now[0]
+    )
+    assert sessions.sign_in("wrong") is None
+    cookie = sessions.sign_in("s")
+    assert cookie is not None
+    for now[0] in (9.0, 18.0, 24.0):
+        assert sessions.visitor(cookie) is not None
+    now[0] = 26.0
+    assert sessions.visitor(cookie) is None
+    idle = sessions.sign_in("s")
+    now[0] = 40.0
+    assert sessions.visitor(idle or "") is None
+    first, second = sessions.sign_in("s"), sessions.sign_in("s")
+    now[0] = 41.0
+    assert sessions.visitor(second or "") is not None
+    third = sessions.sign_in("s")
+    assert [sessions.visitor(each or "") is not None for each in (first, second, third)] == [False, True, True]
+    keys.known.clear()
+    assert sessions.visitor(third or "") is None
+
+
+# -- figures
+
+
+def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http://x:80") -> AttemptFinished:
+    return AttemptFinished(
+        0, "default", "t", 1, outcome, None if outcome == "done" else "HTTP_503", lag_us, 10, destination
+    )
+
+
+def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
+    gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
+    figures = Figures(UiLimits(figures_buckets=3, figures_destinations_max=2), NOW, lambda: gauges)
+    for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
+        figures(attempt(outcome))
+    figures(TimersCreated(0, "default", 5))
+    figures(TimersChanged(0, "default", "deleted", 2))
+    assert (figures.pulse("default").created, figures.pulse("default").changed) == (5, 8)
+    bucket = figures.present
+    assert (bucket.rings, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
+    half = bucket.lag_ms(0.5)
+    assert half is not None
+    assert 0.9 <= half <= 1.5
+    for number in range(5):
+        figures(attempt("failed", destination=f"http://{number}:80"))
+    assert set(bucket.destinations) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
+    assert bucket.destinations[OTHER_DESTINATIONS].failures == 4
+    for step in range(1, 6):
+        figures.roll(NOW + step * 10_000_000)
+    assert len(figures.buckets) == 3
+    assert (figures.buckets[-1].overdue_s, figures.buckets[-1].window_timers) == (1.5, 7.0)

@@ -1,0 +1,48 @@
+// Builds src/ into ../src/tocsin/ui/static: file names that change with their content, a manifest that the server
+// reads, and a compressed copy beside each file.
+import { build } from "esbuild";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = join(here, "..", "src", "tocsin", "ui", "static");
+const entries = ["main.js", "theme.js", "editor.js", "charts.js", "main.css"];
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+const shared = { absWorkingDir: here, bundle: true, minify: true, metafile: true, outdir: out, target: "es2022", entryNames: "[name]-[hash]", logLevel: "warning" };
+const results = await Promise.all([
+  build({ ...shared, entryPoints: ["main.js", "editor.js", "charts.js", "main.css"].map((name) => `src/${name}`), format: "esm", splitting: true, chunkNames: "part-[hash]" }),
+  // Runs before the first paint, so it is no module.
+  build({ ...shared, entryPoints: ["src/theme.js"], format: "iife" }),
+]);
+
+const manifest = {};
+for (const { metafile } of results) {
+  for (const [path, made] of Object.entries(metafile.outputs)) {
+    const name = basename(path);
+    if (made.entryPoint) manifest[basename(made.entryPoint)] = name;
+    // Styles that a script imports come out as a file of their own beside it.
+    if (made.cssBundle) manifest[`${basename(made.entryPoint, ".js")}.css`] = basename(made.cssBundle);
+  }
+}
+const icon = readFileSync(join(here, "src", "icon.svg"));
+manifest["icon.svg"] = `icon-${createHash("sha256").update(icon).digest("hex").slice(0, 8)}.svg`;
+writeFileSync(join(out, manifest["icon.svg"]), icon);
+
+const sizes = [];
+const names = new Set([...Object.values(manifest), ...results.flatMap(({ metafile }) => Object.keys(metafile.outputs).map((path) => basename(path)))]);
+for (const name of names) {
+  const plain = readFileSync(join(out, name));
+  const packed = gzipSync(plain, { level: 9 });
+  writeFileSync(join(out, `${name}.gz`), packed);
+  sizes.push([name, plain.length, packed.length]);
+}
+for (const name of entries) if (!manifest[name]) throw new Error(`${name} was not built`);
+// Last, so that a build that broke off counts as none.
+writeFileSync(join(out, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");
+for (const [name, plain, packed] of sizes) console.log(`${name.padEnd(28)} ${(plain / 1024).toFixed(1).padStart(7)} KB  ${(packed / 1024).toFixed(1).padStart(6)} KB gzip`);

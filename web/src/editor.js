@@ -1,0 +1,83 @@
+// The JSON editor over a textarea, which stays what the form sends.
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { linter, lintGutter, lintKeymap } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { say } from "./say.js";
+
+const colours = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--accent)" },
+  { tag: tags.string, color: "var(--done)" },
+  { tag: tags.number, color: "var(--retrying)" },
+  { tag: [tags.bool, tags.null], color: "var(--held)" },
+]);
+const looks = EditorView.theme({
+  "&": { border: "1px solid var(--edge-strong)", borderRadius: "8px", background: "var(--card)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
+  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", minHeight: "170px", maxHeight: "480px", overflow: "auto" },
+  ".cm-gutters": { background: "var(--paper)", color: "var(--ink-soft)", border: "0", borderRight: "1px solid var(--edge)" },
+  ".cm-activeLine, .cm-activeLineGutter": { background: "var(--hover)" },
+  ".cm-content": { caretColor: "var(--ink)" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--accent-soft)" },
+  ".cm-tooltip": { background: "var(--raised)", border: "1px solid var(--edge)", color: "var(--ink)" },
+  ".cm-placeholder": { color: "var(--ink-soft)" },
+});
+const check = jsonParseLinter();
+
+// Line breaks and margins around what was typed; numbers and strings stay as they were written, character by character.
+export function formatted(text) {
+  JSON.parse(text);
+  let out = "";
+  let depth = 0;
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const token of text.match(/"(?:[^"\\]|\\.)*"|[[\]{}:,]|[^\s[\]{}:,"]+/g)) {
+    if (token === "{" || token === "[") { depth += 1; out += token + line(); }
+    else if (token === "}" || token === "]") { depth -= 1; out = /[[{]\s*$/.test(out) ? out.trimEnd() + token : out + line() + token; }
+    else if (token === ",") out += token + line();
+    else out += token === ":" ? ": " : token;
+  }
+  return out;
+}
+
+export function startEditor(area, form) {
+  const host = document.createElement("div");
+  area.after(host);
+  // Styles of an editor within a shadow need no leave of the page's content security policy.
+  const root = host.attachShadow({ mode: "open" });
+  const tell = EditorView.updateListener.of((update) => {
+    if (!update.docChanged) return;
+    area.value = update.state.doc.toString();
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: area.value,
+      extensions: [
+        lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), indentOnInput(), json(),
+        linter((each) => (each.state.doc.toString().trim() ? check(each) : []), { delay: 400 }), lintGutter(),
+        syntaxHighlighting(colours), looks, tell, placeholder(area.placeholder), EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label"), spellcheck: "false" }),
+        // Tab moves on, as everywhere; Escape leaves nothing to escape from.
+        keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+      ],
+    }),
+  });
+  area.hidden = true;
+  host.addEventListener("keydown", (event) => event.stopPropagation());
+  const format = () => {
+    try {
+      const text = formatted(view.state.doc.toString().trim() || "null");
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+    } catch (error) {
+      say(`It is not JSON yet: ${error.message}`, "failed");
+    }
+  };
+  form.addEventListener("submit", () => { area.value = view.state.doc.toString(); });
+  return { format, view };
+}

@@ -1,0 +1,43 @@
+// The keyboard: / n j k x r g ?. Nothing while somebody types.
+const PLACES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
+const GO_MS = 1200;
+let going = 0;
+
+const typing = (element) => element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) && !/^(checkbox|radio)$/.test(element.type) || element.shadowRoot;
+const rows = () => [...document.querySelectorAll("#results tbody tr")];
+
+function step(by) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.classList.contains("at"));
+  const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
+  all[at]?.classList.remove("at");
+  next.classList.add("at");
+  next.querySelector("a.id").focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+const keys = {
+  "/": () => {
+    const search = document.getElementById("q");
+    if (search) { search.focus(); search.select(); } else location.assign("/timers");
+  },
+  n: () => location.assign(document.querySelector("[data-key='n']")?.href ?? "/timers/new"),
+  j: () => step(1),
+  k: () => step(-1),
+  x: () => document.querySelector("#results tr.at .pick input")?.click(),
+  r: () => { const filters = document.getElementById("filters"); if (filters) filters.requestSubmit(); else location.reload(); },
+  g: () => { going = Date.now(); },
+  "?": () => document.getElementById("help").showModal(),
+};
+
+export function startKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector("dialog[open]")) return;
+    if (Date.now() - going < GO_MS && PLACES[event.key]) { location.assign(PLACES[event.key]); return; }
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}

@@ -1,0 +1,213 @@
+// The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
+// Nothing moves: rows change where they stand, new ones gather behind a button.
+import htmx from "htmx.org";
+import { showTimes } from "./times.js";
+
+const LOST_AFTER_MS = 3000;
+const POLL_MS = 2000;
+const LOOK_AGAIN_MS = 1000;
+let source = null;
+let lostTimer = 0;
+
+function show(state, words) {
+  const output = document.getElementById("link-state");
+  if (!output) return;
+  output.dataset.state = state;
+  const text = output.lastElementChild;
+  if (text.textContent !== words) text.textContent = words;
+}
+
+function lost() {
+  lostTimer ||= setTimeout(() => show("lost", "Reconnecting…"), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+}
+
+function found() {
+  clearTimeout(lostTimer);
+  lostTimer = 0;
+  show("live", "Live");
+}
+
+function open() {
+  const url = document.body.dataset.live;
+  if (!url || source || document.hidden) return;
+  source = new EventSource(url);
+  source.onopen = found;
+  source.onmessage = (event) => { found(); heard(JSON.parse(event.data)); };
+  source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
+  source.onerror = () => {
+    lost();
+    // A refusal closes for good; the server may be another one by the next try.
+    if (source?.readyState === EventSource.CLOSED) { close(); setTimeout(open, LOST_AFTER_MS); }
+  };
+}
+
+function close() {
+  source?.close();
+  source = null;
+}
+
+const csrf = () => document.querySelector("meta[name='csrf']").content;
+
+function heard(news) {
+  const results = document.getElementById("results");
+  const one = document.querySelector("[data-one]");
+  if (results) heardInList(results, news);
+  else if (one) heardOnPage(one, news);
+  else if (news.tiles) heardInOverview(news);
+}
+
+// -- the list
+
+let refreshing = false;
+
+async function heardInList(results, news) {
+  const created = news.created - Number(results.dataset.created);
+  const fresh = document.getElementById("fresh");
+  if (created < 0) {
+    // The server was started anew and counts from nought.
+    results.dataset.created = news.created;
+  } else if (fresh && created > 0) {
+    fresh.hidden = false;
+    fresh.textContent = `${created.toLocaleString("en")} new${results.dataset.where && ` in ${results.dataset.where}`}`;
+  } else if (created > 0 && !results.querySelector("tbody")) {
+    // Where nothing is shown nothing can jump.
+    document.getElementById("filters")?.requestSubmit();
+  }
+  const due = [...results.querySelectorAll("tr[data-due]")].some((row) => row.querySelector(".state")?.dataset.tone === "ringing");
+  if (news.changed === Number(results.dataset.changed) && created <= 0 && !due) return;
+  results.dataset.changed = news.changed;
+  await refreshRows(results);
+}
+
+async function refreshRows(results) {
+  const rows = [...results.querySelectorAll("tr[data-v]")];
+  if (refreshing || !rows.length || !results.isConnected) return;
+  refreshing = true;
+  try {
+    const body = new URLSearchParams(results.dataset.scope);
+    body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
+    const answer = await fetch(results.dataset.rows, { method: "POST", body, headers: { "x-csrf-token": csrf(), "hx-request": "true" } });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const changed of page.querySelectorAll("tr")) replaceRow(rows, changed);
+  } catch {
+    lost();
+  } finally {
+    refreshing = false;
+  }
+}
+
+function replaceRow(rows, changed) {
+  const row = rows.find((each) => each.dataset.id === changed.dataset.id);
+  if (!row) return;
+  if ("gone" in changed.dataset) { row.classList.add("gone"); return; }
+  row.dataset.v = changed.dataset.v;
+  if (changed.dataset.due) row.dataset.due = changed.dataset.due;
+  else delete row.dataset.due;
+  if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
+  // Cell by cell, the id and the box excepted, so that neither the focus nor a selection is lost.
+  for (const before of row.querySelectorAll("td:not(.pick)")) {
+    const after = changed.querySelector(`.${before.classList[0]}`);
+    if (!after || before.innerHTML === after.innerHTML || before.contains(document.activeElement)) continue;
+    before.replaceChildren(...document.importNode(after, true).childNodes);
+    htmx.process(before);
+  }
+  showTimes(row);
+}
+
+// -- one timer, one call
+
+async function heardOnPage(one, news) {
+  const ringing = one.querySelector(".lead .state")?.dataset.tone === "ringing";
+  if ("over" in one.dataset) return;
+  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !ringing) return;
+  await refreshPart(one, location.pathname + location.search);
+  const now = document.getElementById(one.id);
+  now.dataset.changed = news.changed;
+  now.dataset.created = news.created;
+  if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+  keepLooking(one.id);
+  // Nothing more happens to what has finished.
+  if ("over" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
+}
+
+// What has just been answered is written a moment later, and nobody says when: while the page shows something under way, it
+// looks again by itself.
+let looking = null;
+
+function keepLooking(id) {
+  clearTimeout(looking);
+  const underWay = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "ringing";
+  if (!underWay()) return;
+  looking = setTimeout(async () => {
+    const before = document.getElementById(id);
+    if (!document.hidden && before) {
+      await refreshPart(before, location.pathname + location.search);
+      if (document.getElementById(id) !== before) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+    }
+    keepLooking(id);
+  }, LOOK_AGAIN_MS);
+}
+
+async function refreshPart(part, url) {
+  // What somebody is about to use stays as it is.
+  if (part.contains(document.activeElement) && part.querySelector("details[open]")) return;
+  try {
+    const answer = await fetch(url, { headers: { "hx-request": "true" } });
+    if (!answer.ok) return;
+    const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return;
+    const held = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
+    if (next.innerHTML !== part.innerHTML) part.replaceWith(document.importNode(next, true));
+    const now = document.getElementById(part.id);
+    showTimes(now);
+    if (held >= 0) [...now.querySelectorAll("a, button, summary")][held]?.focus();
+  } catch {
+    lost();
+  }
+}
+
+// -- the overview
+
+let lastBucket = null;
+
+function heardInOverview(news) {
+  const sentence = document.getElementById("sentence");
+  if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
+  sentence.dataset.tone = news.tone;
+  for (const [name, [value, note, tone]] of Object.entries(news.tiles)) {
+    const tile = document.getElementById(`tile-${name}`);
+    if (!tile) continue;
+    tile.dataset.tone = tone;
+    tile.querySelector("b").textContent = value;
+    tile.querySelector("span").textContent = note;
+  }
+  if (lastBucket !== null && lastBucket !== news.buckets) document.dispatchEvent(new CustomEvent("tocsin:figures"));
+  lastBucket = news.buckets;
+}
+
+export function startLive() {
+  open();
+  const one = document.querySelector("[data-one]");
+  if (one) keepLooking(one.id);
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  // Another list than before may be another namespace's.
+  document.addEventListener("htmx:afterSwap", () => {
+    const results = document.getElementById("results");
+    if (!results) return;
+    const url = `${results.dataset.live}?${results.dataset.scope}`;
+    if (url !== document.body.dataset.live) { document.body.dataset.live = url; close(); open(); }
+  });
+  const polled = document.querySelector("[data-poll]");
+  if (polled) {
+    show("live", "Live");
+    document.getElementById("link-state").hidden = false;
+    setInterval(async () => {
+      if (document.hidden) return;
+      await refreshPart(document.querySelector("[data-poll]"), location.pathname);
+      if (!lostTimer) found();
+    }, POLL_MS);
+  }
+}

@@ -1,0 +1,97 @@
+// What every page has. Each part looks for what it belongs to and does nothing where that is missing; after htmx has put
+// new content into the page, the parts that care look again.
+import htmx from "htmx.org";
+import { startTimes, showTimes } from "./times.js";
+import { startLive } from "./live.js";
+import { startList } from "./list.js";
+import { startForm } from "./form.js";
+import { startKeys } from "./keys.js";
+import { say } from "./say.js";
+
+htmx.config.allowEval = false;
+
+function nextTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("tocsin.theme", root.dataset.theme);
+  document.dispatchEvent(new CustomEvent("tocsin:theme"));
+}
+
+async function copy(button) {
+  const text = button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without https only an old way is left.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  button.dataset.copied = "";
+  say("Copied.", "done");
+  setTimeout(() => delete button.dataset.copied, 1500);
+}
+
+function nextRows(button) {
+  const compact = document.documentElement.dataset.rows !== "compact";
+  if (compact) document.documentElement.dataset.rows = "compact";
+  else delete document.documentElement.dataset.rows;
+  localStorage.setItem("tocsin.rows", compact ? "compact" : "");
+  button.setAttribute("aria-pressed", String(compact));
+}
+
+const acts = {
+  rows: nextRows,
+  theme: nextTheme,
+  help: () => document.getElementById("help").showModal(),
+  close: (button) => button.closest("dialog").close(),
+};
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-act], [data-copy]");
+  if (button?.dataset.copy !== undefined) copy(button);
+  else if (button) acts[button.dataset.act]?.(button);
+  // A menu closes when something else is clicked.
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+document.addEventListener("tocsin:said", (event) => say(event.detail.text, event.detail.tone));
+document.addEventListener("htmx:sendError", () => say("The server does not answer. What you see is as it was.", "failed"));
+document.addEventListener("htmx:afterSwap", (event) => {
+  showTimes(event.target);
+  if (event.target.id === "dialog-body") document.getElementById("dialog").showModal();
+});
+
+// A button that was pressed shall not be pressed twice.
+document.addEventListener("submit", (event) => {
+  const button = event.submitter;
+  if (event.defaultPrevented || !button || event.target.method !== "post") return;
+  setTimeout(() => (button.disabled = true));
+  addEventListener("pageshow", () => (button.disabled = false), { once: true });
+});
+
+// What an action said is said once, not again with each reload.
+if (new URLSearchParams(location.search).has("did")) {
+  const here = new URL(location);
+  here.searchParams.delete("did");
+  history.replaceState(history.state, "", here);
+}
+
+startTimes();
+startList();
+startForm();
+startKeys();
+startLive();
+
+const charts = document.querySelector("[data-charts]");
+if (charts) import(charts.dataset.src).then((part) => part.startCharts(document.getElementById("main")));

@@ -1,0 +1,107 @@
+// Instants in the person's own zone, and distances that count down. The server's clock counts, not this machine's.
+const root = document.documentElement;
+const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
+const SKEW_MIN_MS = 1500;
+// Differences that the way here explains are none.
+const skew = Number(root.dataset.now) - arrived;
+const skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
+const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+let utc = localStorage.getItem("tocsin.zone") === "utc";
+
+export const nowMs = () => Date.now() + skewMs;
+
+const formats = {};
+function formatted(ms) {
+  const name = utc ? "utc" : "own";
+  formats[name] ??= new Intl.DateTimeFormat("sv-SE", {
+    timeZone: utc ? "UTC" : undefined,
+    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false,
+  });
+  return formats[name].format(ms);
+}
+
+const UNITS = [[31536000, "y"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+export function span(seconds) {
+  for (let i = 0; i < UNITS.length; i += 1) {
+    const [size, unit] = UNITS[i];
+    if (seconds < size) continue;
+    const whole = Math.floor(seconds / size);
+    if (i + 1 === UNITS.length) return `${whole} ${unit}`;
+    const [nextSize, nextUnit] = UNITS[i + 1];
+    const rest = Math.floor((seconds - whole * size) / nextSize);
+    return rest && whole < 10 ? `${whole} ${unit} ${rest} ${nextUnit}` : `${whole} ${unit}`;
+  }
+  return "0 s";
+}
+
+function away(ms) {
+  const seconds = (ms - nowMs()) / 1000;
+  // Rounded up towards the instant: a countdown that says 0 has nothing left to wait for.
+  if (seconds > 0) return `in ${span(Math.ceil(seconds))}`;
+  return seconds > -1 ? "now" : `${span(-seconds)} ago`;
+}
+
+function zoneWords(atMs = nowMs()) {
+  if (utc) return "UTC";
+  const minutes = -new Date(atMs).getTimezoneOffset();
+  const size = Math.abs(minutes);
+  const offset = minutes === 0 ? "" : `${minutes > 0 ? "+" : "−"}${Math.floor(size / 60)}${size % 60 ? `:${String(size % 60).padStart(2, "0")}` : ""}`;
+  return zoneName === "UTC" ? "UTC" : `${zoneName} (UTC${offset})`;
+}
+
+const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+
+export function showTimes(within = document) {
+  for (const element of within.querySelectorAll("time[data-at]")) {
+    const ms = Number(element.dataset.at);
+    put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
+    element.title = `${element.dateTime} · ${away(ms)} · shown in ${zoneWords(ms)}`;
+  }
+  for (const element of within.querySelectorAll("[data-zone]")) put(element, zoneWords());
+  count(within);
+}
+
+function count(within = document) {
+  for (const element of within.querySelectorAll("[data-away]")) {
+    const ms = Number(element.dataset.away);
+    put(element, away(ms));
+    if (!element.title) element.title = new Date(ms).toISOString();
+  }
+  // What has come due rings until the server says what came of it.
+  const now = nowMs();
+  for (const element of within.querySelectorAll("[data-due]")) {
+    const state = element.querySelector(".state");
+    if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
+      state.dataset.tone = "ringing";
+      state.lastElementChild.textContent = element.dataset.dueWord ?? "ringing";
+    }
+  }
+}
+
+// Minutes that the zone in use lies east of UTC at a date and time as the field gives it.
+export function zoneMinutes(localText) {
+  if (utc || !localText) return 0;
+  const at = new Date(localText);
+  return Number.isNaN(at.getTime()) ? 0 : -at.getTimezoneOffset();
+}
+
+export function startTimes() {
+  const button = document.querySelector("[data-act='zone']");
+  const show = () => {
+    if (button) {
+      button.textContent = zoneWords();
+      button.title = utc ? `Show them in ${zoneName}` : "Show them in UTC";
+    }
+    showTimes();
+  };
+  button?.addEventListener("click", () => {
+    utc = !utc;
+    localStorage.setItem("tocsin.zone", utc ? "utc" : "own");
+    show();
+    document.dispatchEvent(new CustomEvent("tocsin:zone"));
+  });
+  show();
+  setInterval(() => { if (!document.hidden) count(); }, 1000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) count(); });
+}
