@@ -14,7 +14,7 @@ import pytest
 
 from tests.crash.cluster_load import ClusterLoad, drained, reckon
 from tests.crash.ledger import Ledger
-from tests.support.cluster import node, now_us, owners, running, shared_by, until
+from tests.support.cluster import DATABASES, new_database, node, now_us, owners, running, shared_by, until
 from tests.support.http import Client, Receiver
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -45,8 +45,11 @@ async def cluster(folder: Path, url: str) -> AsyncIterator[tuple[list[ServerProc
 
 
 @pytest.mark.timeout(180)
-async def test_a_killed_node_is_replaced_by_the_others(tmp_path: Path, postgresql_url: str) -> None:
-    async with cluster(tmp_path, postgresql_url) as (servers, ledger, load):
+@pytest.mark.parametrize("database", DATABASES)
+async def test_a_killed_node_is_replaced_by_the_others(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    async with cluster(tmp_path, await new_database(request, database)) as (servers, ledger, load):
         ledger.kills.append(now_us())
         await servers[2].kill()
         load.gone.add(servers[2])

@@ -11,10 +11,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.http import Client
+from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 SECRET = "a secret of these tests alone"
+
+
+#: Servers that nodes can share.
+DATABASES = ("postgresql", "mysql")
+
+
+async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
+    """The URL of an empty database of that kind."""
+    if kind == "postgresql":
+        server: PostgresServer = request.getfixturevalue("shared_postgresql")
+        return await server.create_database()
+    return str(request.getfixturevalue("mysql_url"))
 
 
 def now_us() -> int:

@@ -45,6 +45,9 @@ class Client:
         )
 
     async def _exchange(self, request: bytes) -> tuple[int, Any]:
+        if self._reader is not None and self._reader.at_eof():
+            # The server has closed it meanwhile, as it may at any time between two requests.
+            self.close()
         if self._writer is None:
             host, port = self._base()
             self._reader, self._writer = await asyncio.open_connection(host, port)

@@ -34,7 +34,7 @@ from tocsin.ports.store import Store
 from tocsin.server.agent import ServiceAgent
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import serve_relayed
-from tocsin.server.sockets import bind, url_of
+from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
@@ -291,6 +291,8 @@ class Server:
         delay_s = self._settings.cluster_limits().leave_delay_us / 1e6
         if self._settings.workers == 1:
             await asyncio.sleep(delay_s)
+            if self._socket is not None:
+                await drain(self._socket)
         for server in http.servers:
             server.close()
         await asyncio.sleep(delay_s)
