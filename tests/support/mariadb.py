@@ -49,7 +49,8 @@ class MariadbServer:
         """Makes the system's tables; root may connect without a password."""
         self._scratch.mkdir(exist_ok=True)
         _run([self._installer, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-              f"--tmpdir={self._scratch}", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
+              f"--tmpdir={self._scratch}", "--auth-root-authentication-method=normal",
+              "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
 
     def start(self) -> None:
         """Returns when it accepts connections; keeps its port when started again."""
@@ -59,7 +60,8 @@ class MariadbServer:
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     [self._server, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-                     f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1", f"--socket={self.folder / 'socket'}", *options],
+                     f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1",
+                     f"--socket={self.folder / 'socket'}", *options],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 )  # fmt: skip
             try:
