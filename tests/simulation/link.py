@@ -119,6 +119,8 @@ class Link:
         return await self._call(self._store.members)
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        if counter is not None:
+            self._say("forgets", incarnation.hex()[:4], counter)
         return await self._call(lambda: self._store.forget_member(incarnation, counter), writes="forget")
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
