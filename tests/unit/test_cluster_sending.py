@@ -21,8 +21,9 @@ async def test_what_has_expired_is_not_sent() -> None:
     pair.passes(SECOND)
     pair.ours.congested = False
     pair.link.writable()
-    await pair.turn()
-    assert [write.uuid for write, _ in pair.owned.accepted] == [b"in time"]
+    await pair.turn(to_owner=False)
+    messages = [read_to_owner(frame) for frame in pair.ours.sent]
+    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, Ops)] == [[b"in time"]]
     assert isinstance(pair.answers["late"], RequestExpired)
     pair.end()
 
