@@ -52,12 +52,16 @@ async def test_nothing_is_sent_that_could_not_be_dated() -> None:
     pair = Pair()
     for round_ in ("first", "second"):
         pair.send(round_)
-        await pair.turn(to_asker=False)
+        await pair.turn(to_owner=False, to_asker=False)
+        pair.send(f"{round_}, connected")
+        await pair.turn(to_owner=False, to_asker=False)
         assert pair.ours.sent == []
         await pair.turn()
-        pair.owned.accepted.pop()[1](None)
+        for _, settle in pair.owned.accepted:
+            settle(None)
+        pair.owned.accepted.clear()
         await pair.turn()
-        assert pair.answers[round_] is None
+        assert (pair.answers[round_], pair.answers[f"{round_}, connected"]) == (None, None)
         pair.link.lost("broken")
     pair.end()
 
