@@ -7,7 +7,7 @@ import asyncio
 from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.wire import Ops, read_to_owner
-from tocsin.model.errors import RequestExpired, ShardMoved
+from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
 from tocsin.ports.forward import Written
 
 
@@ -100,6 +100,16 @@ async def test_a_link_that_was_closed_as_it_connected_stays_closed() -> None:
     await pair.turn(to_asker=False)
     assert not pair.ours.open
     assert pair.link._sweep is None or pair.link._sweep.cancelled()
+    pair.end()
+
+
+async def test_at_the_end_nobody_is_left_waiting_for_what_was_sent() -> None:
+    pair = Pair()
+    pair.send("sent")
+    await pair.turn()
+    pair.link.close()
+    assert type(pair.answers["sent"]) is ShardUnavailable
+    assert pair.link.idle
     pair.end()
 
 
