@@ -351,3 +351,40 @@ async def test_nodes_meet_over_ipv6() -> None:
     except OSError as error:
         pytest.skip(f"no IPv6 loopback address here: {error}")
     assert listener.arrivals == [OWN]
+
+
+async def test_who_was_refused_is_not_heard_again() -> None:
+    async with Listener() as listener:
+        host, _, port = listener.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        proven = Handshake(SECRET, OWN, b"c" * 32).prove(await reader.readexactly(63), THEIRS)
+        assert proven is not None
+        writer.write(b"x" * len(proven[0]) + proven[0])
+        assert set(await until_closed(reader)) <= {0}
+        assert (listener.arrivals, len(listener.refusals)) == ([], 1)
+        writer.close()
+
+
+async def test_who_has_proven_itself_is_not_sent_away_later() -> None:
+    async with Listener() as listener:
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        end.channel.send(b"x")
+        await listener.end.heard.wait()
+        late = listener.end.channel._late
+        assert late is not None
+        assert late.cancelled()
+        end.channel.abort()
+
+
+async def test_a_congested_connection_says_so_and_says_when_it_is_not() -> None:
+    async with Listener() as listener:
+        end = End()
+        told: list[bool] = []
+        end.writable = lambda: told.append(end.channel.congested)  # type: ignore[method-assign]
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        end.channel.pause_writing()
+        assert (end.channel.congested, told) == (True, [])
+        end.channel.resume_writing()
+        assert told == [False]
+        end.channel.abort()
