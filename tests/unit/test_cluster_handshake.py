@@ -96,6 +96,11 @@ def test_another_secret_another_node_and_a_proof_for_another_connection_are_refu
     assert another.check_proof(b"") is None
 
 
+def test_a_node_of_another_protocol_is_not_the_one_that_was_meant() -> None:
+    hello = Handshake(SECRET, THEIRS, b"s" * 32).hello()
+    assert Handshake(SECRET, OWN, b"c" * 32).prove(hello.replace(b"PEERS/1", b"PEERS/2"), THEIRS) is None
+
+
 def test_the_secret_is_in_nothing_that_is_sent() -> None:
     proven, accepted = shake(SECRET, SECRET)
     sent = Handshake(SECRET, THEIRS, b"s" * 32).hello() + proven[0] + accepted[1]

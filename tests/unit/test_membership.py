@@ -148,3 +148,9 @@ def test_who_stands_still_for_less_than_the_time_does_not_stand_still() -> None:
     assert membership.standing_still(B, 5 * SECOND - 1) is None
     assert membership.standing_still(B, 5 * SECOND) == (B, 1)
     assert membership.standing_still(C, 5 * SECOND) is None
+
+
+def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
+    membership = watched(*[(second, [row(A, 1), row(B, second)]) for second in range(20)])
+    assert membership.alive(A)
+    assert {membership.wanted(shard) for shard in range(50)} == {A, B}

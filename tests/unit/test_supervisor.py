@@ -242,3 +242,74 @@ async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
     assert node.owned == set()
     await node.seconds(6)
     assert node.owned == {0, 1, 2, 3}
+
+
+async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_what_is_free(node: Node) -> None:
+    """They hang: nobody has said that they failed."""
+    await node.beat_of(OTHER)
+    for shard in range(4):
+        await node.store.claim(shard, expected_version=0, owner=OTHER)
+    await node.seconds(7, alive=(OTHER,))
+    assert node.supervisor.joined
+    node.store.claims.clear()
+    node.clock.advance(3 * SECOND)
+    for _ in range(10):
+        await node.supervisor._supervise()
+        node.clock.advance(SECOND)
+    await node.store.release(0, version=1, owner=OTHER)
+    await node.supervisor._supervise()
+    assert node.supervisor._tasks == {}
+    assert node.store.claims == []
+
+
+async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node) -> None:
+    def settled() -> bool:
+        return node.supervisor._settled(node.clock.boottime_us())
+
+    await node.seconds(7)
+    assert settled()
+    node.store.down = True
+    await node.seconds(1)
+    node.store.down = False
+    await node.seconds(4)
+    assert not settled()
+    await node.seconds(1)
+    assert settled()
+    node.clock.advance(3 * SECOND)
+    await node.seconds(5)
+    assert not settled()
+    await node.seconds(1)
+    assert settled()
+
+
+async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_lapsed(node: Node) -> None:
+    """A release of which nobody heard has landed: the version is the same, the owner isn't."""
+    await node.step()
+    await node.store.release(2, version=1, owner=OWN)
+    await node.seconds(20, stops=True)
+    await node.supervisor._beat_or_tell()
+    assert node.owned == {0, 1, 3}
+
+
+async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_have_the_shard(node: Node) -> None:
+    await node.beat_of(OTHER)
+    await node.seconds(7, alive=(OTHER,))
+    theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
+    await node.store.claim(theirs, expected_version=0, owner=OWN)
+    await node.seconds(1, alive=(OTHER,))
+    states = {state.shard_id: state for state in await node.store.shards()}
+    assert states[theirs] == ShardState(theirs, 1, None)
+    assert theirs not in node.owned
+
+
+async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> None:
+    claim = node.store.claim
+
+    async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
+        node.supervisor.closing = True
+        return await claim(shard_id, **how)  # type: ignore[arg-type]
+
+    node.store.claim = claim_at_the_end  # type: ignore[method-assign]
+    await node.step()
+    assert node.owned == set()
+    assert {state.owner for state in await node.store.shards()} == {None}
