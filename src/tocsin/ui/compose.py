@@ -70,7 +70,7 @@ def compose(
         OperatorPages(service, intake, pages, lists),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
-        CallActionHandlers(gate, pages, call_detail),
+        CallActionHandlers(gate, call_detail),
         call_detail,
         # Its pattern takes whatever is left under /timers.
         detail,
