@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.browser import Window, window
 from tests.e2e.tenant import Tenant, in_seconds
@@ -26,6 +27,14 @@ async def many(api: Api, count: int) -> list[str]:
     return ids
 
 
+async def scroll_on(page: Page, rows: int) -> None:
+    """Scrolls to the end, and again when it has moved on, until so many rows are there."""
+    async with asyncio.timeout(120):
+        while await page.locator("#results tbody tr").count() < rows:
+            await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            await page.evaluate("new Promise(requestAnimationFrame)")
+
+
 async def test_what_comes_behind_the_rows_shown_is_not_called_new(shown: Window, api: Api) -> None:
     page = shown.page
     await many(api, 300)
@@ -41,10 +50,7 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
     page = shown.page
     await shown.go("/timers?rows=100")
     rows = page.locator("#results tbody tr")
-    while await rows.count() < len(ids):
-        before = await rows.count()
-        await page.keyboard.press("End")
-        await expect(rows.nth(before)).to_be_attached()
+    await scroll_on(page, len(ids))
     assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == ids
     await expect(page.locator("#shown")).to_have_text("700 timers")
     await expect(page.locator("#follow a")).to_have_count(0)
@@ -67,7 +73,8 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
 async def test_a_colleague_gets_the_rows_that_the_url_names(browser: Browser, shown: Window, api: Api) -> None:
     await many(api, 300)
     await shown.go("/timers?rows=100")
-    await shown.page.keyboard.press("End")
+    await scroll_on(shown.page, 300)
+    await shown.page.locator("tr[data-id='t00150']").scroll_into_view_if_needed()
     await expect(shown.page).to_have_url(re.compile("cursor="))
     async with window(browser, shown.base) as other:
         await other.go(shown.page.url.removeprefix(shown.base))
@@ -95,9 +102,7 @@ async def test_ten_thousand_rows_are_one_list(shown: Window, api: Api) -> None:
     page = shown.page
     await shown.go("/timers?rows=500")
     rows = page.locator("#results tbody tr")
-    while (before := await rows.count()) < 10_000:
-        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        await expect(rows.nth(before)).to_be_attached()
+    await scroll_on(page, 10_000)
     await expect(page.locator("#shown")).to_have_text("10\u202f000 shown, more follow")
     # Rows in view live, wherever they are.
     last = page.locator(f"tr[data-id='{ids[9_990]}']")
@@ -138,10 +143,7 @@ async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Ten
     page = shown.page
     await shown.go(f"{tenant.list}&rows=25")
     rows = page.locator("#results tbody tr")
-    while await rows.count() < len(ids):
-        before = await rows.count()
-        await page.keyboard.press("End")
-        await expect(rows.nth(before)).to_be_attached()
+    await scroll_on(page, len(ids))
     assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == ids
     await expect(page.locator("#shown")).to_have_text("120 calls")
     # What came by scrolling is as alive as the rest.

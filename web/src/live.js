@@ -1,7 +1,7 @@
 // The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
 // Nothing moves: rows change where they stand, new ones gather behind a button.
 import { showTimes } from "./times.js";
-import { chunks, known, rowsInView } from "./rows.js";
+import { above, head, known, rowsInView } from "./rows.js";
 import { post } from "./say.js";
 
 const LOST_AFTER_MS = 3000;
@@ -84,32 +84,30 @@ function askFresh(results) {
 }
 
 async function findFresh(results) {
-  const all = [...results.querySelectorAll("tbody tr[data-v]")];
-  const follows = "follows" in results.dataset;
+  const start = head();
   const url = new URL(location);
-  const max = Number(results.dataset.rowsMax);
   url.searchParams.delete("cursor");
-  url.searchParams.set("rows", Math.min(max, all.length + 50));
-  // What lies behind the last row of an open list comes by scrolling, and is not new.
-  const until = follows && results.dataset.order === "asc" && chunks().at(-1)?.rows[chunks().at(-1).rows.length - 1]?.dataset.due;
+  if (start.cursor) url.searchParams.set("cursor", start.cursor);
+  url.searchParams.set("rows", Math.min(Number(results.dataset.rowsMax), start.ids.size + 50));
+  // What lies behind the last row of a list that goes on comes by scrolling, and is not new.
+  const until = start.open && results.dataset.order === "asc" && start.last?.dataset.due;
   if (until) url.searchParams.set("until", until);
   try {
     const answer = await fetch(`/ui/fresh${url.pathname}${url.search}`, { headers: { "hx-request": "true" } });
-    if (!answer.ok || !results.isConnected) return;
-    showFresh(results, await answer.json(), follows && !until);
+    if (answer.ok && results.isConnected) showFresh(results, start, await answer.json(), start.open && !until);
   } catch {
     lost();
   }
 }
 
-function showFresh(results, { ids, more }, onlyAmong) {
+function showFresh(results, start, { ids, more }, onlyAmong) {
   let end = ids.length;
   if (onlyAmong) {
-    // Up to the last row that both have; where there is none, everything stands before the list's beginning.
-    const last = ids.findLastIndex((id) => known.has(id));
-    end = last < 0 && results.dataset.order === "asc" ? 0 : last < 0 ? end : last;
+    // Up to the last row that both have; where there is none, what is latest is before everything that the page has.
+    const last = ids.findLastIndex((id) => start.ids.has(id));
+    end = last >= 0 ? last : results.dataset.order === "asc" ? 0 : end;
   }
-  const count = ids.slice(0, end).filter((id) => !known.has(id)).length;
+  const count = ids.slice(0, end).filter((id) => !known.has(id) && !above.has(id)).length;
   const fresh = document.getElementById("fresh");
   if (!fresh) {
     // Where nothing is shown nothing can jump.

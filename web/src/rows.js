@@ -12,7 +12,9 @@ const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
 export const chunks = () => [...document.querySelectorAll("#results tbody")];
+// Ids of the rows that are here, and of those that the list began with before a reload and that aren't fetched again yet.
 export const known = new Set();
+export const above = new Set();
 const inView = new Set();
 let loading = false;
 let shown = 0;
@@ -21,6 +23,17 @@ let shown = 0;
 export function rowsInView() {
   const places = [...inView].filter((chunk) => chunk.isConnected);
   return (places.length ? places : chunks().slice(0, 2)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
+}
+
+// The beginning of the list as far as nothing is missing, for finding what is new: where it starts, its ids, and whether
+// rows that the list had follow.
+export function head() {
+  const all = chunks().filter((chunk) => "cursor" in chunk.dataset);
+  const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
+  if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
+  const whole = gap < 0 ? all : all.slice(0, gap);
+  const rows = whole.flatMap((chunk) => [...chunk.rows]);
+  return { cursor: all[0]?.dataset.cursor ?? "", ids: new Set(rows.map((row) => row.dataset.id)), open: gap > 0 || "follows" in results().dataset, last: rows.at(-1) };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -173,6 +186,7 @@ function keep() {
   lists.delete(name());
   lists.set(name(), {
     chunks: all.map((each) => [each.dataset.cursor, each.rows.length || Number(each.dataset.rows)]),
+    head: all[0].rows.length ? [...all[0].rows].map((each) => each.dataset.id) : [...above],
     row: row.dataset.id,
     offset: row.getBoundingClientRect().top,
   });
@@ -196,6 +210,7 @@ function restore(first) {
     shown += rows;
     ahead.observe(place);
   }
+  for (const id of at > 0 ? before.head : []) above.add(id);
   if (at > 0) document.getElementById("first")?.remove();
   const row = [...first.rows].find((each) => each.dataset.id === before.row);
   const [navigation] = performance.getEntriesByType("navigation");
@@ -206,6 +221,7 @@ function restore(first) {
 
 function begin() {
   known.clear();
+  above.clear();
   inView.clear();
   near.disconnect();
   ahead.disconnect();
@@ -226,6 +242,8 @@ export function startRows() {
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
   let settling = 0;
   addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });
+  // While a page is being left its URL can't be changed any more, so before.
+  document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
   addEventListener("pagehide", keep);
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("#follow a[rel='next']");

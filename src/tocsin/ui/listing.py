@@ -134,10 +134,11 @@ class ListHandlers:
         return packed(visit, self._pages.text("timers/more.html", visit, values))
 
     async def fresh(self, visit: Visit) -> Response:
-        """The ids that the list would begin with by now, in order, for an open page to find those that it lacks.
-        `until` (ms): up to where the page shows an earliest-first list. `more`: whether others follow within that."""
+        """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
+        find those that it lacks. `until` (ms): up to where the page shows an earliest-first list. `more`: whether others
+        follow within that."""
         filters, _ = await self.filters(visit)
-        request = self.request(replace(filters, cursor=""), visit.now_us)
+        request = self.request(filters, visit.now_us)
         until = visit.query.get("until")
         if filters.order == "desc":
             views, cursor = await latest(self._service.list, request, visit.now_us)

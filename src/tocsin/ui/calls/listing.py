@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -127,9 +127,9 @@ class CallListHandlers:
         return packed(visit, self._pages.text("calls/more.html", visit, values))
 
     async def fresh(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """The ids that the list would begin with by now, in order, for an open page to find those that it lacks. `more`:
-        whether others follow."""
-        filters = replace(self._filters(visit), cursor="")
+        """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
+        find those that it lacks. `more`: whether others follow."""
+        filters = self._filters(visit)
         listing = await self._listing(calls, filters, visit.now_us)
         found = listing.calls if listing.exact is None else [listing.exact]
         return JSONResponse({"ids": [call.service_call_id for call in found], "more": listing.cursor is not None})
