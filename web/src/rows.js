@@ -7,6 +7,7 @@ import { say } from "./say.js";
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
+const ROW_PX = 49;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
@@ -18,6 +19,7 @@ export const above = new Set();
 const inView = new Set();
 let loading = false;
 let shown = 0;
+let height = 0;
 
 // The rows that somebody sees, or is about to.
 export function rowsInView() {
@@ -53,9 +55,10 @@ const ahead = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: AHEAD });
 
+// Measured once for a list: asking again would have the browser lay out what it need not yet.
 function rowHeight() {
-  const row = document.querySelector("#results tbody tr[data-v]");
-  return row?.getBoundingClientRect().height || 49;
+  height ||= document.querySelector("#results tbody tr[data-v]")?.getBoundingClientRect().height;
+  return height || ROW_PX;
 }
 
 // A chunk takes its place at once, also while the browser does not lay it out.
@@ -225,7 +228,7 @@ function begin() {
   inView.clear();
   near.disconnect();
   ahead.disconnect();
-  shown = 0;
+  shown = height = 0;
   const all = chunks();
   for (const chunk of all) adopt(chunk);
   if (all.length) restore(all.at(-1));
