@@ -21,6 +21,7 @@ from tocsin.api.call import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import Settings, env_name, setting_name
 from tocsin.config.settings import is_duration, limit_setting
 from tocsin.engine.limits import EngineLimits
@@ -91,6 +92,7 @@ SECTIONS: tuple[tuple[str, str, type | None], ...] = (
         "Beside `sqlite.synchronous` and `sqlite.busy_timeout`, which hold for it too.",
         SqlSettings,
     ),
+    ("Between nodes", "Nodes that share a store; see [how to run several](../how-to/several-nodes.md).", ClusterLimits),
 )
 
 

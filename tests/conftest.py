@@ -14,6 +14,7 @@ _SLOW = (
     "tests/crash/",
     "tests/e2e/",
     "tests/integration/server/",
+    "tests/integration/cluster/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",

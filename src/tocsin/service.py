@@ -18,6 +18,7 @@ import msgspec
 
 from tocsin.engine.context import Context
 from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import (
     FieldError,
@@ -26,6 +27,8 @@ from tocsin.model.errors import (
     NamespaceNotFound,
     Overloaded,
     RecordUndecodable,
+    RequestExpired,
+    ShardMoved,
     ShardUnavailable,
     StoreCorrupted,
     StoreError,
@@ -36,7 +39,11 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
+
+__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
@@ -69,44 +76,6 @@ class ListRequest:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShardView:
-    """A shard as this node knows it; window figures only where the node owns it. `lag_us`: how long its oldest due
-    timer has been waiting, 0 when none is due."""
-
-    shard_id: int
-    version: int
-    owner: str | None
-    owned_here: bool
-    window_timers: int | None = None
-    in_flight: int | None = None
-    complete_to: int | None = None
-    lag_us: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodeView:
-    """A member of the cluster."""
-
-    node: str
-    incarnation: str
-    address: str
-    alive: bool
-    self: bool
-    shards: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """Everything `GET /cluster` shows."""
-
-    total_shards: int
-    nodes: list[NodeView]
-    shards: list[ShardView]
-    dispatching: bool
-    dispatch_paused_reason: str | None
-
-
 class TimerService:
     """Create, read, change and list timers and namespaces. All errors are `TocsinError`s.
 
@@ -122,6 +91,19 @@ class TimerService:
         self._retention_us = retention_us
         self._arcs: dict[str, tuple[int, int]] = {}
         self._waiting = 0
+        self._forwarder: Forwarder | None = None
+        self._peers: Peers | None = None
+        # Namespaces that another node made are read when they are asked for; one read answers all who wait.
+        self._shared = not context.store.capabilities.exclusive
+        self._namespaces_turn = asyncio.Lock()
+        self._namespaces_reads = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: Whether the service agent runs in this process.
+        self.has_agent = False
+
+    def connect(self, forwarder: Forwarder, peers: Peers) -> None:
+        """From now on, writes for shards that this node doesn't own go to the nodes that do."""
+        self._forwarder, self._peers = forwarder, peers
 
     @property
     def writes_waiting(self) -> int:
@@ -135,13 +117,18 @@ class TimerService:
 
         Raises InvalidInput, NamespaceNotFound, Unavailable.
         """
-        shard_id, uuid = self._place(timer.namespace, timer.id)
+        shard_id, uuid = await self._found(timer.namespace, timer.id)
         answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
         return _view_of(answer, shard_id)
 
     def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
         """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
         can be told at once is raised instead. `settle` must not raise."""
+        if self._shared and timer.namespace not in self._context.namespaces:
+            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
         shard_id, uuid = self._place(timer.namespace, timer.id)
 
         def reply(answer: Row | TocsinError | None) -> None:
@@ -149,11 +136,21 @@ class TimerService:
 
         self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer), reply)
 
+    async def _begin_after_look(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+        try:
+            view = await self.create(timer)
+        except TocsinError as error:
+            settle(error)
+        else:
+            settle(view)
+
     async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
         """The same for many, in order; each fails alone."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         left = len(timers)
+        for namespace in {timer.namespace for timer in timers}:
+            await self._look_for(namespace)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
             nonlocal left
@@ -175,7 +172,7 @@ class TimerService:
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
-        shard_id, uuid = self._place(namespace, timer_id)
+        shard_id, uuid = await self._found(namespace, timer_id)
         found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         if not row:
@@ -184,6 +181,7 @@ class TimerService:
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
+        await self._look_for(namespace)
         shards: dict[int, dict[bytes, str]] = {}
         for timer_id in timer_ids:
             shard_id, uuid = self._place(namespace, timer_id)
@@ -198,14 +196,28 @@ class TimerService:
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable."""
-        shard_id, uuid = self._place(namespace, timer_id)
+        shard_id, uuid = await self._found(namespace, timer_id)
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
         return _view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
-        shard_id, uuid = self._place(namespace, timer_id)
+        shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
+
+    async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        await self._look_for(namespace)
+        return self._place(namespace, timer_id)
+
+    async def _look_for(self, namespace: str) -> None:
+        """Where nodes share the store, one that this node doesn't know may be another's work: by a read begun now."""
+        if not self._shared or namespace in self._context.namespaces:
+            return
+        reads = self._namespaces_reads
+        async with self._namespaces_turn:
+            if self._namespaces_reads == reads:
+                self._namespaces_reads += 1
+                await self.namespaces()
 
     def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         arc = self._arcs.get(namespace)
@@ -241,11 +253,74 @@ class TimerService:
 
         def reply(answer: Row | TocsinError | None) -> None:
             self._waiting -= 1
-            settle(answer)
+            if type(answer) is ShardMoved and self._forwarder is not None:
+                self._forward_or_tell(shard_id, op, settle)
+            else:
+                settle(answer)
 
         op.reply = reply
-        op.deadline_us = self._context.clock.boottime_us() + limits.write_timeout_us
-        self._supervisor.shards[shard_id].accept(op)
+        boot_us = self._context.clock.boottime_us()
+        if self._shared and not self._supervisor.in_touch(boot_us):
+            # After a standstill, what lay here unread may have been given up by its client, and written anew elsewhere.
+            raise ShardMoved("this node has lost touch with the store; nothing was written, try again")
+        op.deadline_us = boot_us + limits.write_timeout_us
+        try:
+            self._supervisor.shards[shard_id].accept(op)
+        except ShardMoved:
+            if self._forwarder is None:
+                raise
+            self._forward(shard_id, op, settle)
+        else:
+            self._waiting += 1
+
+    def _forward(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        """Leaves the write to the shard's owner. Raises Overloaded."""
+        assert self._forwarder is not None
+        assert op.deadline_us is not None
+        if op.timer is not None:
+            # Named by the owner that had accepted it: the next one names it anew.
+            op.timer.firing = ""
+
+        def reply(answer: Written | TocsinError | None) -> None:
+            self._waiting -= 1
+            if isinstance(answer, Written):
+                settle(Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0))
+            else:
+                settle(answer)
+
+        write = Write(WriteKind(op.kind), shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us)
+        self._forwarder.forward(write, reply)
+        self._waiting += 1
+
+    def _forward_or_tell(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+        try:
+            self._forward(shard_id, op, settle)
+        except TocsinError as error:
+            settle(error)
+
+    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
+        """Another node's write, or one that waited for this node to own its shard: see the port LocalWrites."""
+        shard = self._supervisor.shards.get(write.shard_id)
+        window = shard.window if shard is not None else None
+        if shard is None or window is None or version not in (None, window.version):
+            raise ShardMoved(f"shard {write.shard_id} isn't owned here in this version")
+        self._accept(shard, write, settle)
+
+    def _accept(self, shard: Shard, write: Write, settle: Settle) -> None:
+        limits = self._context.limits
+        if write.deadline_us <= self._context.clock.boottime_us():
+            raise RequestExpired("the time budget ran out before it could be written")
+        if self._waiting >= limits.pending_writes_max:
+            raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
+
+        def reply(answer: Row | TocsinError | None) -> None:
+            self._waiting -= 1
+            settle(Written(answer.timer, answer.key[0]) if isinstance(answer, Row) else answer)
+
+        op = Op(Kind(write.kind), write.uuid, write.namespace, timer=write.timer, changes=write.changes)
+        op.deadline_us = write.deadline_us
+        op.reply = reply
+        shard.accept(op)
         self._waiting += 1
 
     async def _read(self, call: Awaitable[T]) -> T:
@@ -304,6 +379,9 @@ class TimerService:
         paused: bool | None = None,
     ) -> Namespace:
         """Changes what is not None; NamespaceNotFound, InvalidInput."""
+        if self._shared:
+            # Another node may have changed it since it was read; what isn't to change must stay.
+            await self.namespaces()
         known = self._namespace(name)
         changed = msgspec.structs.replace(
             known,
@@ -329,52 +407,13 @@ class TimerService:
     # ------------------------------------------------------------------ the node and its cluster
 
     async def cluster(self) -> ClusterView:
-        """Nodes, shards, owners."""
-        supervisor, context = self._supervisor, self._context
-        own = context.incarnation
-        members = supervisor.membership.members()
-        names = {member.incarnation: member.node for member in members}
-        names[own] = supervisor.node
-        owners: dict[int, bytes | None] = {s.shard_id: s.owner for s in supervisor.states.values()}
-        for shard in supervisor.shards.values():
-            if shard.window is not None:
-                owners[shard.shard_id] = own
-        nodes = [
-            NodeView(
-                names[member.incarnation],
-                member.incarnation.hex(),
-                member.address,
-                supervisor.membership.alive(member.incarnation),
-                member.incarnation == own,
-                sum(1 for owner in owners.values() if owner == member.incarnation),
-            )
-            for member in sorted(members, key=lambda member: (member.node, member.incarnation))
-        ]
-        shards = [
-            self._shard_view(shard_id, owners.get(shard_id), names) for shard_id in range(supervisor.total_shards)
-        ]
-        reason = supervisor.dispatcher.paused_reason
-        return ClusterView(supervisor.total_shards, nodes, shards, reason is None, reason)
+        """Nodes, shards, owners; what other nodes know of themselves as far as they answer in time."""
+        others = await self._peers.reports() if self._peers is not None else {}
+        return cluster_view(self._supervisor, self.report(), others)
 
-    def _shard_view(self, shard_id: int, owner: bytes | None, names: dict[bytes, str]) -> ShardView:
-        supervisor = self._supervisor
-        window = supervisor.shards[shard_id].window
-        name = names.get(owner, owner.hex()) if owner is not None else None
-        if window is None:
-            state = supervisor.states.get(shard_id)
-            return ShardView(shard_id, state.version if state else 0, name, owned_here=False)
-        next_key = window.first_key()
-        lag = max(self._context.clock.now_us() - next_key[0], 0) if next_key is not None else 0
-        return ShardView(
-            shard_id,
-            window.version,
-            name,
-            owned_here=True,
-            window_timers=len(window.rows),
-            in_flight=window.flights_count,
-            complete_to=window.horizon[0] if window.horizon[0] > 0 else None,
-            lag_us=lag,
-        )
+    def report(self) -> NodeReport:
+        """What this node says of itself."""
+        return report_of(self._supervisor, self._context, agent=self.has_agent)
 
     def not_ready_because(self) -> list[str]:
         """Why the node should get no traffic now; empty when it is ready."""
@@ -382,6 +421,8 @@ class TimerService:
         reasons = []
         if supervisor.closing or supervisor.draining:
             reasons.append("the node is shutting down")
+        elif not supervisor.joined:
+            reasons.append("the node watches the others before it takes its share of the shards")
         if supervisor.dispatcher.paused_reason is not None:
             reasons.append(f"nothing rings: {supervisor.dispatcher.paused_reason}")
         if self._context.store.capabilities.exclusive:
@@ -393,6 +434,7 @@ class TimerService:
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
+        await self._look_for(request.namespace)
         namespace = self._namespace(request.namespace)
         total = self._supervisor.total_shards
         arc = namespace_hash(request.namespace)

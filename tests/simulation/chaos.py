@@ -26,8 +26,13 @@ class Chaos:
         self._bad_rows = 0
         self._ending: set[Node] = set()
         for node in world.nodes:
-            node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if world.faulty else 0.0
-            node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if world.faulty else 0.0
+            store_faults = world.faulty and not world.storm
+            node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if store_faults else 0.0
+            node.link.slow_rate = self._rng.choice((0.0, 0.02, 0.2)) if store_faults else 0.0
+
+        if world.faulty:
+            world.network.slow_rate = self._rng.choice((0.0, 0.02, 0.2))
+            world.network.repeat_rate = self._rng.choice((0.0, 0.1))
 
     async def run(self, until_s: float) -> None:
         """One mishap after another."""
@@ -35,11 +40,15 @@ class Chaos:
         healthy = (self._pause_namespace, self._silence_host, self._bad_row)
         faults = (
             self._crash, self._restart, self._freeze, self._freeze, self._cut, self._cut, self._cut,
-            self._jump, self._drift, self._poison, self._blur,
+            self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
+            self._leave_unread, self._leave_unread, self._leave_unread,
+        )  # fmt: skip
+        storm = (
+            *(self._leave_unread,) * 3, *(self._blur,) * 3, self._break, self._part, self._freeze,
         )  # fmt: skip
         while world.loop.time() < until_s:
-            await asyncio.sleep(rng.uniform(0.2, 6.0))
-            kinds = healthy + faults if world.faulty else healthy
+            await asyncio.sleep(rng.uniform(0.1, 1.5) if world.storm else rng.uniform(0.2, 6.0))
+            kinds = storm if world.storm else healthy + faults if world.faulty else healthy
             self._tasks.append(world.loop.create_task(rng.choice(kinds)(rng.choice(world.nodes))))
 
     async def heal(self) -> None:
@@ -49,12 +58,14 @@ class Chaos:
         for node in world.nodes:
             node.link.fault_rate = node.link.slow_rate = 0.0
             node.link.poison = set()
+        world.network.slow_rate = world.network.repeat_rate = 0.0
         await asyncio.gather(*self._tasks)
         for node in world.nodes:
             node.link.fault_rate = 0.0
             node.link.cut = ""
             node.thaw()
             node.clock.correct()
+        world.network.cuts.clear()
         world.broken_hosts.clear()
         for name in world.namespaces:
             await self._set_paused(name, False)
@@ -96,6 +107,29 @@ class Chaos:
         await asyncio.sleep(self._rng.choice((0.3, 2.9, 4.0, 12.0)))
         node.link.cut = ""
         self._world.say("uncut", node.name)
+
+    async def _part(self, node: Node) -> None:
+        """The node and another hear nothing of one another; both reach the store."""
+        world = self._world
+        pair = frozenset((node.name, self._rng.choice(world.nodes).name))
+        world.network.cuts.add(pair)
+        world.say("parted", *sorted(pair))
+        await asyncio.sleep(self._rng.choice((0.3, 2.5, 12.0)))
+        world.network.cuts.discard(pair)
+        world.say("joined", *sorted(pair))
+
+    async def _break(self, node: Node) -> None:
+        """Connections break; sometimes the nodes can't connect again for a while."""
+        network = self._world.network
+        for pair in network.break_some():
+            if self._rng.random() < 0.5:
+                network.cuts.add(pair)
+                asyncio.get_running_loop().call_later(3.0, network.cuts.discard, pair)
+
+    async def _leave_unread(self, node: Node) -> None:
+        seconds = self._rng.choice((0.3, 1.0, 2.0, 5.0, 5.0))
+        self._world.say("reads nothing", node.name, seconds)
+        self._world.network.leave_unread(node, seconds)
 
     async def _jump(self, node: Node) -> None:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)

@@ -12,6 +12,7 @@ from tocsin.model.errors import (
     DefiniteFailure,
     Overloaded,
     RequestExpired,
+    ShardMoved,
     TimerNotFound,
     TimerNotPending,
     TocsinError,
@@ -37,7 +38,7 @@ _POLICIES = (
     RetryPolicy(max_attempts=1_000, initial_interval_us=1, max_interval_us=SECOND),
 )
 #: The write was certainly not done: answers that say so, and an answer that never comes says nothing.
-_REFUSED = (RequestExpired, Overloaded, DefiniteFailure)
+_REFUSED = (RequestExpired, Overloaded, DefiniteFailure, ShardMoved)
 
 
 class _Refused(Unavailable):
@@ -59,7 +60,8 @@ class Client:
         """Until that moment of the loop's clock."""
         rng = self._rng
         while self._world.loop.time() < until_s:
-            await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
+            hasty = (0.0, rng.uniform(0, 0.2), rng.uniform(0, 2))
+            await asyncio.sleep(rng.choice(hasty if self._world.storm else (0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
             choice = rng.random()
             if choice < 0.5:
                 await self._write(Kind.CREATE)
@@ -145,17 +147,20 @@ class Client:
         """The last answer, and whether no earlier try may have been done unheard."""
         heard_all = True
         answer: Row | TocsinError | None = None
-        for _ in range(self._rng.choice((1, 4, 12))):
+        for _ in range(1 if self._world.storm else self._rng.choice((1, 4, 12))):
             answer = await self._ask(make())  # type: ignore[operator]
             if isinstance(answer, RequestExpired) and not self._world.faulty:
                 self._world.broken("BLOCKED", f"{self.uuid.hex()[:6]}: not written in time in a run without faults")
             if not isinstance(answer, Unavailable | DefiniteFailure):
                 return answer, heard_all
             heard_all = heard_all and isinstance(answer, (*_REFUSED, _Refused))
-            await asyncio.sleep(self._rng.uniform(0.05, 1.5))
+            await asyncio.sleep(self._rng.uniform(0.0, 0.1) if self._world.storm else self._rng.uniform(0.05, 1.5))
         return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), heard_all
 
     async def _ask(self, op: Op) -> Row | TocsinError | None:
+        anyone = [node for node in self._world.nodes if node.service is not None and not node.frozen]
+        if anyone and self._rng.random() < 0.6:
+            return await self._ask_anyone(self._rng.choice(anyone), op)
         owners = [node for node in self._world.nodes if node.shard(self.shard_id) is not None]
         if not owners:
             return _Refused("no owner")
@@ -180,6 +185,27 @@ class Client:
         if task.exception() is not None:
             return _Refused("changing hands")
         await asyncio.wait({answer}, timeout=8.0)
+        return answer.result() if answer.done() else Unavailable("no answer in time")
+
+    async def _ask_anyone(self, node: Node, op: Op) -> Row | TocsinError | None:
+        """Through the node's use cases: it brings the write to the owner, or waits for one."""
+        service = node.service
+        assert service is not None
+        answer: asyncio.Future[Row | TocsinError | None] = self._world.loop.create_future()
+
+        async def submit() -> None:
+            try:
+                service._submit(self.shard_id, op, lambda result: None if answer.done() else answer.set_result(result))
+            except TocsinError as error:
+                answer.set_result(error)
+
+        self._world.say("client asks", node.name)
+        node.inside(submit())
+        # Longer than its time budget and the store's: whoever gives up earlier may be overtaken by what he gave up.
+        await asyncio.wait({answer}, timeout=20.0)
+        if node.service is not service:
+            # The node has died: what it had sent may be on its way for a while, and a client has to wait for that.
+            await asyncio.sleep(self._world.cluster_limits.message_age_max_us / 1e6)
         return answer.result() if answer.done() else Unavailable("no answer in time")
 
     def _view(self, node: Node) -> None:

@@ -13,6 +13,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "tocsin"
 WINDOW = "engine/window.py"
 SHARD = "engine/shard.py"
 MEMORY = "stores/memory.py"
+LINK = "cluster/link.py"
+SESSION = "cluster/session.py"
 
 
 class Mutation(NamedTuple):
@@ -404,6 +406,44 @@ MUTATIONS = [
         "            self._refused.append((boot_us, op))\n",
         "            pass\n",
     ),
+    _one(
+        "forwarded write taken in any version",
+        19,
+        "service.py",
+        "version not in (None, window.version):",
+        "False:",
+    ),
+    _one(
+        "what was sent is sent again elsewhere",
+        20,
+        LINK,
+        "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
+        "        sent_before, self._in_flight = self._in_flight, {}\n        for sent in sent_before.values():\n"
+        '            sent.settle(ShardMoved("gone"))\n',
+    ),
+    _one(
+        "an unknown outcome told too early",
+        20,
+        LINK,
+        "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
+        "        sent_before, self._in_flight = self._in_flight, {}\n"
+        "        self._tell_unknown(list(sent_before.values()))\n",
+    ),
+    _one("a batch under way passes for undone", 20, SHARD, 'ShardUnavailable("whether', 'ShardMoved("whether'),
+    Mutation(
+        "forwarded writes are not dated",
+        21,
+        [
+            (
+                SESSION,
+                "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
+                "if issued is None:",
+            ),
+            (SESSION, "issued + message.elapsed_us + op.budget_us", "self._heard_at + op.budget_us"),
+        ],
+    ),
+    _one("a former connection still counts", 22, "cluster/cluster.py", "former.void()", "pass"),
+    _one("repeated writes are done twice", 22, SESSION, "if op.id <= self._last_id:", "if False:"),
 ]
 
 

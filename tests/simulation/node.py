@@ -7,11 +7,13 @@ import contextvars
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tocsin.cluster.cluster import Cluster
 from tocsin.engine.context import Context
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import AttemptFinished, BatchCommitted, ClockOffset, Event, PageLoaded
+from tocsin.service import TimerService
 from tocsin.testing.clock import DriftingClock
 from tocsin.testing.simulation_loop import NODE
 
@@ -31,6 +33,8 @@ class Node:
     def __init__(self, world: World, name: str) -> None:
         self.name = name
         self.supervisor: Supervisor | None = None
+        self.service: TimerService | None = None
+        self.cluster: Cluster | None = None
         self.frozen = False
         self._world = world
         self._rng = world.rng(name)
@@ -91,15 +95,42 @@ class Node:
                 total_shards=self._world.total_shards,
                 fatal=lambda error: self._world.broken("FATAL", f"{self.name}: {error!r}"),
             )
+            service = self._connect(supervisor, incarnation)
             try:
                 await supervisor.start()
             except StoreError as error:
                 self._say("start failed", str(error))
+                self._disconnect()
                 await supervisor.kill()
                 await asyncio.sleep(0.5)
                 continue
-            self.supervisor = supervisor
+            self.supervisor, self.service = supervisor, service
             return
+
+    def _connect(self, supervisor: Supervisor, incarnation: bytes) -> TimerService:
+        assert self.context is not None
+        service = TimerService(self.context, supervisor, namespace_num_shards=1, retention_us=3_600_000_000)
+        self.cluster = Cluster(
+            incarnation,
+            supervisor,
+            service,
+            service.report,
+            secret="",
+            clock=self.clock,
+            limits=self._world.cluster_limits,
+            observe=self._observe,
+            dial_with=self._world.network.dial_from(self, incarnation),
+        )
+        supervisor.tell_others = self.cluster.tell_others
+        service.connect(self.cluster.router, self.cluster)
+        self._world.network.listen(self, self.cluster, incarnation)
+        return service
+
+    def _disconnect(self) -> None:
+        cluster, self.cluster = self.cluster, None
+        if cluster is not None:
+            cluster.close()
+        self._world.network.gone(self)
 
     async def crash(self) -> None:
         """The process is gone from one moment to the next."""
@@ -109,6 +140,8 @@ class Node:
         if self._boot is not None and not self._boot.done():
             self._boot.cancel()
             await asyncio.wait({self._boot})
+        self.service = None
+        self._disconnect()
         supervisor, self.supervisor = self.supervisor, None
         if supervisor is not None:
             await self.inside(supervisor.kill())
@@ -119,9 +152,12 @@ class Node:
         self.thaw()
         if self._boot is not None:
             await asyncio.wait({self._boot})
-        supervisor = self.supervisor
+        supervisor, self.service = self.supervisor, None
         if supervisor is not None:
             await self.inside(supervisor.close())
+        if self.cluster is not None:
+            await self.inside(self.cluster.leave(3_000_000))
+        self._disconnect()
         self.supervisor = None
         self.receiver.connected = False
 

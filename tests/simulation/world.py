@@ -7,6 +7,7 @@ import hashlib
 import random
 from typing import Any
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.namespace import Namespace
@@ -20,6 +21,7 @@ from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStan
 from .chaos import Chaos
 from .clients import Client
 from .ledger import Ledger, Violation
+from .network import Network
 from .node import Node
 from .receiver import token_of
 
@@ -42,6 +44,8 @@ class World:
         self.trace: list[tuple[Any, ...]] = []
         rng = self.rng("world")
         self.faulty = seed % 5 != 0
+        #: The faults are mostly those of the network between nodes, and clients write again at once, by another way.
+        self.storm = seed % 5 == 4
         self.healed = False
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken)
@@ -53,7 +57,14 @@ class World:
         self.paused_namespaces: set[str] = set()
         self.namespaces_unpaused_s = 0.0
         self.store = MemoryStore(_StoreClock(self.loop))
-        names = [f"n{i}" for i in range(rng.choice((1, 2, 2, 3)))]
+        self.cluster_limits = ClusterLimits(
+            in_flight_max=rng.choice((1, 2, 10_000)),
+            queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
+            frame_writes_max=rng.choice((1, 2, 500)),
+            message_age_max_us=rng.choice((2, 10)) * SECOND,
+        )
+        self.network = Network(self)
+        names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
         self.nodes = [Node(self, name) for name in names]
         self.namespaces = ["a", "b"]
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
@@ -116,7 +127,9 @@ class World:
         self.say("RING", node.name, uuid.hex()[:6], token, "attempt", ring.attempt)
         # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
-        self.ledger.rang(uuid, token, node_now, self.true_us(), doubt_us, node.name)
+        # The first attempt came when the node's clock had reached the instant; that may have been set back since.
+        own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
+        self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
         undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces

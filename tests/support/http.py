@@ -45,6 +45,9 @@ class Client:
         )
 
     async def _exchange(self, request: bytes) -> tuple[int, Any]:
+        if self._reader is not None and self._reader.at_eof():
+            # The server has closed it meanwhile, as it may at any time between two requests.
+            self.close()
         if self._writer is None:
             host, port = self._base()
             self._reader, self._writer = await asyncio.open_connection(host, port)
@@ -52,12 +55,16 @@ class Client:
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[9:12])
-        length = 0
+        length, last = 0, False
         for line in head.lower().split(b"\r\n")[1:]:
             name, _, value = line.partition(b":")
             if name == b"content-length":
                 length = int(value)
+            elif name == b"connection":
+                last = value.strip() == b"close"
         raw = await self._reader.readexactly(length) if length else b""
+        if last:
+            self.close()
         return status, json.loads(raw) if raw else None
 
     def close(self) -> None:

@@ -74,7 +74,12 @@ class TestSources:
 
     def test_every_limit_can_be_set_under_its_name(self, monkeypatch):
         # Beside these, everything becomes seven seconds or seven: they have to be something among one another.
-        other = {"heartbeat_interval_us": 1_000_000, "node_lease_us": 2_000_000, "drain_timeout_us": 9_000_000}
+        other = {
+            "heartbeat_interval_us": 1_000_000,
+            "node_lease_us": 2_000_000,
+            "drain_timeout_us": 9_000_000,
+            "tick_interval_us": 1_000_000,
+        }
         for kind in LIMITS:
             for field in dataclasses.fields(kind):
                 seconds = other.get(field.name, 7_000_000) // 1_000_000
@@ -90,6 +95,7 @@ class TestSources:
             settings.agent_limits(),
             settings.bus_limits(),
             settings.sql_settings(),
+            settings.cluster_limits(),
             settings.ui_limits(),
         )
         assert {type(limits) for limits in made} == LIMITS.keys()

@@ -51,6 +51,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+#: What another node answered: status, headers, body; None: no node serves it.
+Relayed = tuple[int, Headers, bytes] | None
+#: Brings a request (method, target as sent, headers, body) to the node that serves it. Raises Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes], Awaitable[Relayed]]
 #: What a request on the short way is answered with: status, headers, body.
 Answer = Callable[[int, Headers, bytes], None]
 
@@ -68,10 +72,15 @@ class _NotOurs(Exception):
     """Nothing of ours has this path."""
 
 
+class _AtAnotherNode(Exception):
+    """Another node may serve this."""
+
+
 class Api:
     """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
 
-    `agent` None: the service agent is switched off, and its paths say so.
+    `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it.
+    While `leaving`, clients are asked to close their connections.
     `hosts` are the names under which browsers are answered without a key; None stands for all.
 
     `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
@@ -89,6 +98,7 @@ class Api:
         metrics_open: bool,
         limits: ApiLimits | None = None,
         agent: ServiceCalls | None = None,
+        relay: Relay | None = None,
         hosts: Hosts | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
@@ -100,6 +110,8 @@ class Api:
         self._hosts = hosts
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
         self._extra = extra
+        self._relay = relay
+        self.leaving = False
         self._startup = startup
         self._shutdown = shutdown
         self._id_prefix = os.urandom(8).hex()
@@ -140,6 +152,9 @@ class Api:
             return
         except _NotOurs:
             await self._foreign(scope, receive, send, correlation_id)
+            return
+        except _AtAnotherNode:
+            await self._elsewhere_served(scope, headers, receive, send, correlation_id)
             return
         except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer, unknown ones are logged
             await self._send_problem(error, scope, send, correlation_id)
@@ -248,11 +263,37 @@ class Api:
         if found is None:
             raise _NotOurs
         if not any(found.by_method.values()):
+            if self._relay is not None:
+                raise _AtAnotherNode
             raise RouteNotFound("the service agent is switched off here: this server only keeps timers")
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
         return route, found.parameters
+
+    async def _elsewhere_served(
+        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str
+    ) -> None:
+        """The service agent's paths, where it runs in another node: that one checks the request, too."""
+        assert self._relay is not None
+        try:
+            length = headers.get(b"content-length")
+            body = await read_body(receive, length, self._limits.request_bytes_max, self._limits.request_read_timeout_s)
+            sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
+            sent.append((b"x-correlation-id", correlation_id.encode()))
+            query = scope["query_string"]
+            target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
+            answer = await self._relay(scope["method"], target, sent, body)
+            if answer is None:
+                raise RouteNotFound("no node runs the service agent now: this server only keeps timers")
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 -- as above
+            await self._send_problem(error, scope, send, correlation_id)
+            return
+        status, answered, content = answer
+        await send({"type": "http.response.start", "status": status, "headers": answered})
+        await send({"type": "http.response.body", "body": content})
 
     async def _foreign(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
         """A path that isn't ours."""

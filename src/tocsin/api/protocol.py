@@ -116,6 +116,8 @@ class ApiProtocol(GuardedProtocol):
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(headers)
         super().on_headers_complete()
+        if self._api.leaving and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Collects the body."""
@@ -139,6 +141,8 @@ class ApiProtocol(GuardedProtocol):
 
     def _answer(self, exchange: _Exchange, status: int, headers: Headers, body: bytes) -> None:
         exchange.response_complete = True
+        if self._api.leaving:
+            exchange.keep_alive = False
         if self.transport.is_closing():
             return
         content = [STATUS_LINE[status]]

@@ -24,9 +24,16 @@ def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = 
         return
     nodes, shards = answer["nodes"], answer["shards"]
     output.print_table(
-        ("node", "address", "alive", "shards"),
+        ("node", "address", "state", "version", "shards", "window", "lag ms", "agent"),
         [
-            (node["node"], node.get("address"), "yes" if node.get("alive") else "no", node.get("shards"))
+            (
+                node["node"],
+                node.get("address"),
+                _state(node),
+                *(_known(value) for value in (node.get("version"), node.get("shards"), node.get("windowTimers"))),
+                _known(node.get("lagMs")),
+                _known(node.get("agent")),
+            )
             for node in nodes
         ],
     )
@@ -34,6 +41,19 @@ def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = 
     output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
     if answer.get("dispatching") is False:
         output.note(f"Nothing is rung at present: {answer.get('dispatchPausedReason') or 'dispatch is paused'}")
+
+
+def _state(node: dict[str, object]) -> str:
+    if not node.get("alive"):
+        return "dead"
+    if node.get("leaving"):
+        return "leaving"
+    return "paused" if node.get("dispatching") is False else "alive"
+
+
+def _known(value: object) -> object:
+    """What only the node itself could say, and didn't, is unknown."""
+    return "unknown" if value is None else _cell(value)
 
 
 def _cell(value: object) -> object:

@@ -58,13 +58,15 @@ def check(
 
 def value_text(settings: Settings, field: str) -> str:
     """The value as it would be written in the environment; empty for one that isn't set."""
-    from tocsin.config.settings import is_duration
+    from tocsin.config.settings import SECRETS, is_duration
     from tocsin.config.values import redacted
     from tocsin.model.instants import format_duration
 
     value = getattr(settings, field)
     if value is None:
         return ""
+    if field in SECRETS:
+        return "…"
     if is_duration(field):
         return format_duration(value)
     if isinstance(value, bool):

@@ -26,6 +26,13 @@ def serve(
     shards: Annotated[
         int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default="16")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that serve the port together.", show_default="1")
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where other nodes reach this one.", show_default="the host's address"),
+    ] = None,
     broker: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +53,8 @@ def serve(
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it; another Ctrl-C stops it at once.
+    """Run a server. SIGTERM or Ctrl-C lets it end what is under way, then stops it; another Ctrl-C stops it at once. With
+    several workers, SIGHUP starts them anew, one after another.
 
     Every flag is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """
@@ -60,6 +68,8 @@ def serve(
             "data_dir": data_dir,
             "store": store,
             "shards": shards,
+            "workers": workers,
+            "advertise": advertise,
             "broker": broker,
             "agent_database": agent_database,
             "agent_timer": agent_timer,

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from tocsin.config.alias import alias_of
 from tocsin.config.file import did_you_mean, read_file
-from tocsin.config.settings import ENV_PREFIX, Settings, env_name, fields_by_name, setting_name
+from tocsin.config.settings import ENV_PREFIX, SECRETS, Settings, env_name, fields_by_name, setting_name
 from tocsin.config.values import redacted
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 
 #: Variables with the prefix that are not settings of the server: the client commands' server and key, the tests'.
-OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE"})
+OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
 
 
 class Origin(Enum):
@@ -86,17 +86,18 @@ def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     place = f" ({source.place})" if source and source.place else ""
-    shown = problem["input"]
+    shown = "…" if field in SECRETS else problem["input"]
     return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
 
 
 def _check_together(settings: Settings) -> None:
     """What no single setting can break."""
-    limits, allowed = settings.engine_limits(), settings.input_limits()
+    limits, allowed, cluster = settings.engine_limits(), settings.input_limits(), settings.cluster_limits()
     rules = [
         ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
         ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),
         ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
+        ("cluster.tick_interval", cluster.tick_interval_us, "cluster.silence_max", cluster.silence_max_us),
     ]
     wrong = [
         f"{greater}: {format_duration(most)} has to be longer than {less} ({format_duration(least)})"
@@ -105,5 +106,25 @@ def _check_together(settings: Settings) -> None:
     ]
     if limits.destination_in_flight_min > limits.destination_in_flight_max:
         wrong.append("destination_in_flight_min: has to be at most destination_in_flight_max")
+    if settings.workers > 1:
+        wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
+
+
+def _against_workers(settings: Settings) -> list[str]:
+    """What keeps several processes from sharing the work."""
+    wrong = []
+    scheme = settings.store_url().partition(":")[0]
+    if scheme in ("sqlite", "memory"):
+        reason = "belongs to one process, which locks it" if scheme == "sqlite" else "is within one process"
+        wrong.append(
+            f"workers: a {scheme} store {reason}; several workers need a database server, --store postgresql://… or mysql://…"
+        )
+    if settings.agent_enabled and settings.agent_timer == "engine":
+        wrong.append(
+            "agent_timer: the engine's timers ring in any of several workers, and the agent runs in one; use polling"
+        )
+    if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
+        wrong.append("advertise: each worker has a port of its own; name the address alone")
+    return wrong

@@ -23,6 +23,7 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
 from tocsin.config.mysql import MYSQL_DURATIONS, MysqlFields, mysql_options
@@ -44,7 +45,9 @@ from tocsin.config.values import (
     factor,
     one_of,
     origins,
+    peer_address,
     redacted,
+    secret,
     store_address,
     subject_prefix,
     words,
@@ -61,7 +64,18 @@ SHARDS_MAX = 65_536
 
 _UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
 
-L = TypeVar("L", EngineLimits, CallbackLimits, InputLimits, ApiLimits, AgentLimits, BusLimits, SqlSettings, UiLimits)
+L = TypeVar(
+    "L",
+    EngineLimits,
+    CallbackLimits,
+    InputLimits,
+    ApiLimits,
+    AgentLimits,
+    BusLimits,
+    SqlSettings,
+    UiLimits,
+    ClusterLimits,
+)
 
 #: The dataclasses whose fields are settings, and the table of the file that each has, if it has one.
 LIMITS: dict[type, str] = {
@@ -72,12 +86,15 @@ LIMITS: dict[type, str] = {
     AgentLimits: "agent",
     BusLimits: "bus",
     SqlSettings: "agent_sql",
+    ClusterLimits: "cluster",
     UiLimits: "ui",
 }
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "mysql", "agent", "bus", "agent_sql", "ui")
+SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "mysql", "agent", "bus", "agent_sql", "ui", "cluster")
+#: What is never shown.
+SECRETS = frozenset({"cluster_secret"})
 #: Where nothing at all is a meaningful amount.
 _ZERO_ALLOWED = frozenset(
     {
@@ -87,6 +104,7 @@ _ZERO_ALLOWED = frozenset(
         "callbacks_answers_remembered_max",
         "sqlite_mmap_bytes",
         "execute_past_max",
+        "cluster_leave_delay",
     }
 )
 
@@ -196,7 +214,28 @@ class Settings(_Limits):
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
     )
-    node_name: str | None = Field(None, description="This node's name in `GET /cluster`. Unset: the host's name.")
+    node_name: str | None = Field(
+        None,
+        description="This node's name in `GET /cluster`, by which it gets its share of the shards: no two nodes may have the "
+        "same. Unset: the host's name and the port.",
+    )
+    workers: Count = Field(
+        1, description="Processes that serve the port together, each a node of its own. They need a `store` to share."
+    )
+    advertise: Annotated[str, BeforeValidator(peer_address)] | None = Field(
+        None,
+        description="The address, or address and port, at which other nodes reach this one. Unset: `host`; where that "
+        "means every address, the one from which this node reaches the database, or the host's name if that is on this "
+        "machine.",
+    )
+    cluster_port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
+        0, description="Port for the other nodes; 0 takes a free one. Worker n of several takes the n-th after it."
+    )
+    cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(
+        None,
+        description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of them. "
+        "Unset: a random one that the store keeps for them.",
+    )
     insecure: YesNo = Field(False, description="Serve other machines without any API key.")
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
@@ -318,6 +357,10 @@ class Settings(_Limits):
     def bus_limits(self) -> BusLimits:
         """The bus's share."""
         return self._filled(BusLimits)
+
+    def cluster_limits(self) -> ClusterLimits:
+        """What is sent between nodes."""
+        return self._filled(ClusterLimits)
 
     def sql_settings(self) -> SqlSettings:
         """How the agent's database is used."""

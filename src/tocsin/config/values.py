@@ -186,3 +186,24 @@ def redacted(text: str) -> str:
     """The text with the password of a URL in it replaced by three dots, before the host or among the parameters."""
     text = re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
     return re.sub(r"([?&]password=)[^&\s]*", r"\1…", text)
+
+
+SECRET_CHARS_MIN = 16
+
+
+def secret(value: object) -> str:
+    """A secret that can't be guessed by trying."""
+    if not isinstance(value, str) or len(value) < SECRET_CHARS_MIN:
+        raise ValueError(f"has to have at least {SECRET_CHARS_MIN} characters")
+    return value
+
+
+_PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
+
+
+def peer_address(value: object) -> str:
+    """`host` or `host:port`; an IPv6 address stands in brackets."""
+    match = _PEER.match(value) if isinstance(value, str) else None
+    if match is None or (match[3] and not 0 < int(match[3]) < 65_536):
+        raise ValueError("is no address; write it as 10.0.0.5, timers-1.internal:9070 or [fd00::5]:9070")
+    return match[0]

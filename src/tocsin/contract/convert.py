@@ -320,7 +320,20 @@ def cluster_answer(view: ClusterView) -> wire.Cluster:
         total_shards=view.total_shards,
         dispatching=view.dispatching,
         nodes=[
-            wire.Node(node.node, node.incarnation, node.address, node.alive, node.self, node.shards)
+            wire.Node(
+                node=node.node,
+                incarnation=node.incarnation,
+                address=node.address,
+                alive=node.alive,
+                self=node.self,
+                shards=node.shards,
+                leaving=node.leaving,
+                version=node.release,
+                dispatching=node.dispatching,
+                agent=node.agent,
+                window_timers=node.window_timers,
+                lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
+            )
             for node in view.nodes
         ],
         shards=[_shard_answer(shard) for shard in view.shards],

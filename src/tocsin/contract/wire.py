@@ -256,7 +256,9 @@ class Namespaces(AnswerStruct):
 
 
 class Node(AnswerStruct):
-    """A member of the cluster. `self` marks the one that answers."""
+    """A member of the cluster. `self` marks the one that answers. What only the member itself knows is null when it could
+    not be asked: `version` (of its program), `dispatching`, `agent` (whether it runs the service agent), `windowTimers`,
+    `lagMs`."""
 
     node: str
     incarnation: str
@@ -264,10 +266,16 @@ class Node(AnswerStruct):
     alive: bool
     self: bool
     shards: int
+    leaving: Annotated[bool, Meta(description="Whether it hands its shards over.")] = False
+    version: str | None = None
+    dispatching: bool | None = None
+    agent: bool | None = None
+    window_timers: int | None = None
+    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | None = None
 
 
 class Shard(AnswerStruct):
-    """A shard; the figures of its window only where the answering node owns it."""
+    """A shard; the figures of its window only where its owner could be asked."""
 
     shard_id: int
     version: int

@@ -80,6 +80,8 @@ class EngineLimits:
     shun_us: int = 60 * SECOND
     #: Pause before a change that the store refuses by itself (a retry, a delete, parking) is tried once more.
     refused_interval_us: int = 60 * SECOND
+    #: Pause, at least, between two looks at who owns what, however often requests or other nodes ask for one.
+    look_interval_us: int = 50 * MS
     #: Random delay, at most, before a claim that was lost is tried again.
     claim_backoff_us: int = 1 * SECOND
     #: Interval at which namespaces are read again.

@@ -7,6 +7,24 @@ from collections.abc import Iterable
 
 from tocsin.ports.store import Member
 
+#: Ends the address of a member that hands its shards over and wants none any more.
+_LEAVING = "#leaving"
+
+
+def announced(address: str, *, leaving: bool) -> str:
+    """The address as a member row tells it."""
+    return address + _LEAVING if leaving else address
+
+
+def address_of(member: Member) -> str:
+    """Where the member takes requests of other nodes; empty: nowhere."""
+    return member.address.removesuffix(_LEAVING)
+
+
+def is_leaving(member: Member) -> bool:
+    """Whether it has said that it leaves."""
+    return member.address.endswith(_LEAVING)
+
 
 class Membership:
     """Members as this node has watched them: another is alive while its heartbeat counter moves.
@@ -19,32 +37,45 @@ class Membership:
         self._timeout_us = timeout_us
         self._seen: dict[bytes, tuple[Member, int]] = {}
         self._alive: dict[bytes, str] = {}
+        self._candidates: dict[bytes, str] = {}
         self._stable_since: int | None = None
+        self._observed_at: int | None = None
 
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
         """Takes in a fresh reading of the member rows."""
         former = self._seen
+        # Who did not look has not seen anybody stand still.
+        watched = self._observed_at is not None and boot_us - self._observed_at < self._timeout_us
+        self._observed_at = boot_us
         self._seen = {}
         for member in members:
             known = former.get(member.incarnation)
-            moved = known is None or known[0].counter != member.counter
+            moved = known is None or known[0].counter != member.counter or not watched
             self._seen[member.incarnation] = (member, boot_us if moved or known is None else known[1])
         alive = {
             incarnation: member.node
             for incarnation, (member, since) in self._seen.items()
             if incarnation == self._own or boot_us - since < self._timeout_us
         }
-        if alive != self._alive or self._stable_since is None:
-            self._alive = alive
+        # Whoever is gone was watched for long enough, or said so; who has come may go again, and is waited for.
+        if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
+        self._alive = alive
+        self._candidates = {
+            incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
+        }
 
     def stable_for_us(self, boot_us: int) -> int:
-        """How long the set of live members has been the same."""
+        """How long nobody has joined."""
         return boot_us - self._stable_since if self._stable_since is not None else 0
 
     def unsettle(self) -> None:
         """This node can't rely on its view any more (its own heartbeats failed): stability starts anew."""
         self._stable_since = None
+
+    def alone(self) -> bool:
+        """Whether there is no row of any other member, living or dead."""
+        return self._observed_at is not None and self._seen.keys() <= {self._own}
 
     def still_for_us(self, incarnation: bytes, boot_us: int) -> int:
         """How long its counter has stood still, as far as this node has watched; 0 for an unknown member."""
@@ -66,15 +97,25 @@ class Membership:
         """Whether its counter moved within the timeout."""
         return incarnation in self._alive
 
+    def leaving(self, incarnation: bytes) -> bool:
+        """Whether it hands its shards over."""
+        known = self._seen.get(incarnation)
+        return known is not None and is_leaving(known[0])
+
+    def address(self, incarnation: bytes) -> str:
+        """Where the member takes requests of other nodes; empty when it takes none, or isn't known."""
+        known = self._seen.get(incarnation)
+        return address_of(known[0]) if known is not None else ""
+
     def members(self) -> list[Member]:
         """All of them, as last read."""
         return [member for member, _ in self._seen.values()]
 
     def wanted(self, shard_id: int) -> bytes | None:
-        """The live member that should own the shard: the greatest of the members' scores for it (rendezvous hashing,
-        Thaler and Ravishankar 1998), so that a node that comes or goes moves only its own share."""
+        """The live member that should own the shard, of those that don't leave: the greatest of the members' scores for it
+        (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that comes or goes moves only its own share."""
         best, best_score = None, b""
-        for incarnation, node in self._alive.items():
+        for incarnation, node in self._candidates.items():
             score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()
             if best is None or (score, incarnation) > (best_score, best):
                 best, best_score = incarnation, score

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.engine.rows import Batch, Flight, Op
 from tocsin.engine.window import Window
-from tocsin.model.errors import ShardUnavailable, TocsinError
+from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.observer import ShardClaimed, ShardLost
 from tocsin.ports.store import Found
 
@@ -31,7 +31,10 @@ class Shard:
         self.shard_id = shard_id
         self.lane = lane
         self.window: Window | None = None
+        #: While the shard is handed over: nothing rings any more.
         self.draining = False
+        #: At the end of that: nothing is accepted any more, either.
+        self.closed = False
         #: Reasons for which rows of this shard are parked; None: not known since the claim.
         self.parked_reasons: set[str] | None = None
         #: Those of the rows that are not surely among the parked ones of a read begun now: added, and by which sweep.
@@ -60,7 +63,7 @@ class Shard:
         self._fetched = ([], {})
         self._last_version = version
         self.parked_reasons = None
-        self.draining = False
+        self.draining = self.closed = False
         context.observe(ShardClaimed(self.shard_id, version))
         self._changed(self)
 
@@ -74,7 +77,7 @@ class Shard:
         window = self.window
         if window is None:
             return
-        error = ShardUnavailable(f"shard {self.shard_id} is changing hands; try again")
+        error = ShardMoved(f"shard {self.shard_id} is changing hands; try again")
         # First, so that who hears the error and asks again at once is refused as well.
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())
@@ -91,9 +94,9 @@ class Shard:
     # ------------------------------------------------------------------ writes
 
     def accept(self, op: Op) -> None:
-        """Takes a write; ShardUnavailable if the shard isn't owned, or is being handed over."""
-        if self.window is None or self.draining:
-            raise ShardUnavailable(f"shard {self.shard_id} is changing hands; try again")
+        """Takes a write; ShardMoved if the shard isn't owned, or is being handed over and all but gone."""
+        if self.window is None or self.closed:
+            raise ShardMoved(f"shard {self.shard_id} is changing hands; try again")
         self.window.accept(op)
         self.lane.poke(self, urgent=True)
 
@@ -145,7 +148,7 @@ class Shard:
         if self.window is not None and self.window.version == batch.store.version:
             self.window.abandon(batch)
         else:
-            self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed hands; try again"))
+            self._answer(batch, ShardMoved(f"shard {self.shard_id} changed hands; try again"))
 
     def refuse_first(self, op: Op, error: TocsinError) -> None:
         """The first pending operation fails by itself: it is taken out."""
@@ -174,7 +177,7 @@ class Shard:
 
     def fenced(self, batch: Batch) -> None:
         """The fence refused the batch: another owner has the shard."""
-        self._answer(batch, ShardUnavailable(f"shard {self.shard_id} belongs to another node now; try again"))
+        self._answer(batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; try again"))
         if self.window is not None and self.window.version == batch.store.version:
             self.lose("fenced")
 

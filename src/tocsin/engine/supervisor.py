@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,11 @@ from tocsin.engine.committer import Lane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.loader import Loader
-from tocsin.engine.membership import Membership
+from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
 from tocsin.engine.shard import Shard
 from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.ports.forward import Owner
 from tocsin.ports.observer import ClaimFailed, ClockOffset, HeartbeatFailed, HistoryPurged, LoadFailed, ShardReleased
 from tocsin.ports.store import Member, ShardState
 
@@ -42,6 +43,11 @@ class Supervisor:
         self._counter = 0
         self._last_ok: int | None = None
         self._verified = False
+        self._joined = False
+        self._look = asyncio.Event()
+        self._watchers: list[Callable[[], None]] = []
+        #: Called when other nodes should look who owns what: a shard was taken or given back here.
+        self.tell_others: Callable[[], None] | None = None
         self.closing = False
         #: Set before `close`, to have the node called not ready while requests still end.
         self.draining = False
@@ -74,7 +80,7 @@ class Supervisor:
         self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_tell))
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
-        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._supervise))
+        self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:
         """Waits until this node owns every shard; False if it doesn't within the time."""
@@ -95,6 +101,9 @@ class Supervisor:
         self.closing = True
         # What a claim under way brings is given back by itself.
         await self._no_claim.wait()
+        # With the others knowing that it leaves, each shard is claimed as soon as it is given back.
+        await self._beat_or_tell()
+        self._told()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
         await self._stop()
@@ -151,12 +160,14 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        member = Member(context.incarnation, self.node, self._address, self._counter)
+        address = announced(self._address, leaving=self.closing)
+        member = Member(context.incarnation, self.node, address, self._counter)
         store_now = await context.bounded(context.store.heartbeat(member))
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
             if self._last_ok is not None:
+                self.membership.unsettle()
                 self.dispatcher.pause("lease", "the lease had lapsed; what is still owned is read first")
         self._last_ok = sent
         # The store read its clock somewhere within the round trip; the doubt is on our side.
@@ -183,7 +194,72 @@ class Supervisor:
                 shard.lose("fenced")
         self._verified = True
 
+    # ------------------------------------------------------------------ who owns what (the port Placement)
+
+    @property
+    def incarnation(self) -> bytes:
+        """This start of this node."""
+        return self._context.incarnation
+
+    @property
+    def joined(self) -> bool:
+        """Whether this node has watched the others for long enough to take its share."""
+        return self._joined
+
+    def owner(self, shard_id: int) -> Owner | None:
+        """See Placement."""
+        window = self.shards[shard_id].window
+        if window is not None:
+            return Owner(self.incarnation, window.version, "")
+        state = self.states.get(shard_id)
+        if state is None or state.owner is None or state.owner == self.incarnation:
+            return None
+        return Owner(state.owner, state.version, self.membership.address(state.owner))
+
+    def look(self) -> None:
+        """See Placement."""
+        self._look.set()
+
+    def watch(self, looked: Callable[[], None]) -> None:
+        """See Placement."""
+        self._watchers.append(looked)
+
+    def address(self, incarnation: bytes) -> str:
+        """See Placement."""
+        return self.membership.address(incarnation)
+
+    def others(self) -> Mapping[bytes, str]:
+        """See Placement."""
+        members = (m.incarnation for m in self.membership.members() if self.membership.alive(m.incarnation))
+        found = {incarnation: self.membership.address(incarnation) for incarnation in members}
+        return {i: address for i, address in found.items() if address and i != self.incarnation}
+
+    def _told(self) -> None:
+        """Ownership has changed here."""
+        if self.tell_others is not None:
+            self.tell_others()
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for looked in self._watchers:
+            looked()
+
     # ------------------------------------------------------------------ ownership
+
+    async def _keep_supervising(self) -> None:
+        """Looks after the shards each second, and soon after somebody asked for it."""
+        limits = self._context.limits
+        pause_us = min(limits.look_interval_us, limits.heartbeat_interval_us)
+        while True:
+            self._look.clear()
+            await self._supervise()
+            self._tell_watchers()
+            await asyncio.sleep(pause_us / 1e6)
+            try:
+                async with asyncio.timeout((limits.heartbeat_interval_us - pause_us) / 1e6):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
 
     async def _supervise(self) -> None:
         context = self._context
@@ -200,6 +276,7 @@ class Supervisor:
         if self.closing:
             return
         boot = context.clock.boottime_us()
+        self._joined = self._joined or self._settled(boot)
         for shard in self.shards.values():
             if shard.shard_id in self._busy:
                 continue
@@ -244,18 +321,27 @@ class Supervisor:
         return exclusive or self.membership.wanted(shard_id) == self._context.incarnation
 
     def _settled(self, boot: int) -> bool:
-        """Whether this node's view can be acted on: its heartbeats succeed and nobody came or went for a while."""
+        """Whether this node's view can be acted on: its heartbeats succeed and nobody came for a while."""
         if self._context.store.capabilities.exclusive:
             return True
-        fresh = self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
-        return fresh and self.membership.stable_for_us(boot) >= self._context.limits.member_timeout_us
+        if not self.in_touch(boot):
+            return False
+        alone = not self._joined and self.membership.alone()
+        return alone or self.membership.stable_for_us(boot) >= self._context.limits.member_timeout_us
+
+    def in_touch(self, boot: int) -> bool:
+        """Whether the last heartbeat that reached the store is recent, at this boot time."""
+        return self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
 
     def _may_claim(self, shard_id: int, boot: int) -> bool:
-        if self._shunned.get(shard_id, 0) > boot or not self._settled(boot):
+        if self._shunned.get(shard_id, 0) > boot:
             return False
         state = self.states.get(shard_id)
         if state is None or state.owner is None or state.owner == self._context.incarnation:
-            return True
+            # What was given back is waited for: a wrong view costs another hand-over, no more.
+            return self._settled(boot) or (self._joined and self.in_touch(boot))
+        if not self._settled(boot):
+            return False
         if self._context.store.capabilities.exclusive or not self.membership.knows(state.owner):
             return True
         return self.membership.standing_still(state.owner, boot) is not None
@@ -340,7 +426,8 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires or writes, callbacks in flight end, everything is flushed, the owner cleared."""
+        """Graceful hand-over: no new fires, callbacks in flight end, then no new writes, everything is flushed, the owner
+        cleared. Clients' writes find nobody only from the flush to the next owner's claim."""
         window = shard.window
         if window is None:
             return
@@ -348,10 +435,12 @@ class Supervisor:
         context = self._context
         deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
         while shard.window is window and context.clock.boottime_us() < deadline:
+            if window.flights_count == 0:
+                shard.closed = True
+                if not window.has_work() and not window.clients_wait:
+                    break
             if window.has_work():
                 shard.lane.poke(shard, urgent=True)
-            elif window.flights_count == 0:
-                break
             await asyncio.sleep(0.01)
         await self._give_back(shard)
 
@@ -365,8 +454,16 @@ class Supervisor:
                 context.store.release(shard.shard_id, version=window.version, owner=context.incarnation)
             ):
                 context.observe(ShardReleased(shard.shard_id, window.version))
+                self._note_released(shard.shard_id, window.version)
+                self._told()
         except StoreError as error:
             context.observe(ClaimFailed(shard.shard_id, f"release: {error}"))
+
+    def _note_released(self, shard_id: int, version: int) -> None:
+        """What was read before the release isn't true any more."""
+        state = self.states.get(shard_id)
+        if state is not None and state.version <= version:
+            self.states[shard_id] = ShardState(shard_id, version, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
         """This node must not keep the shard: it is given back at once and not claimed for a while."""
@@ -390,6 +487,7 @@ class Supervisor:
         if shard.window is not None and shard.shard_id not in self.dispatcher.shards:
             self.dispatcher.add(shard)
             self._count_owned()
+            self._told()
         self.dispatcher.pump(shard)
         self._loaders[shard.shard_id].consider()
 

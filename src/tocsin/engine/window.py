@@ -247,6 +247,11 @@ class Window:
         return bool(self.pending or self.finished)
 
     @property
+    def clients_wait(self) -> bool:
+        """Whether a client's write has been accepted and not been answered, in a batch under way or before one."""
+        return bool(self._client_ops)
+
+    @property
     def parking(self) -> bool:
         """Whether rows wait to be parked."""
         return bool(self._parking)

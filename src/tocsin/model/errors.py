@@ -113,6 +113,11 @@ class ShardUnavailable(Unavailable):
     """This node does not (or no longer) own the shard, or a commit's outcome is unknown."""
 
 
+class ShardMoved(ShardUnavailable):
+    """This node does not (or no longer) own the shard, and certainly nothing was written: whoever owns it now may be asked
+    the same."""
+
+
 class Overloaded(Unavailable):
     """A named limit on waiting work is reached; nothing was accepted."""
 

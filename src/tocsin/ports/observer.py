@@ -160,6 +160,34 @@ class HistoryPurged(NamedTuple):
     timers: int
 
 
+class PeerConnected(NamedTuple):
+    """This node can send its clients' writes to another."""
+
+    address: str
+
+
+class PeerLost(NamedTuple):
+    """A connection to another node could not be made, or ended."""
+
+    address: str
+    reason: str
+
+
+class PeerRefused(NamedTuple):
+    """Somebody connected who is no member of the cluster."""
+
+    address: str
+    reason: str
+
+
+class WritesForwarded(NamedTuple):
+    """Clients' writes sent to owners of their shards came to an end there; `outcome` is answered, moved (certainly not done,
+    tried again with the shard's next owner) or unknown."""
+
+    outcome: str
+    writes: int
+
+
 Event = (
     TimersCreated
     | TimersChanged
@@ -180,6 +208,10 @@ Event = (
     | HeartbeatFailed
     | ClockOffset
     | HistoryPurged
+    | PeerConnected
+    | PeerLost
+    | PeerRefused
+    | WritesForwarded
 )
 
 Observer = Callable[[Event], None]

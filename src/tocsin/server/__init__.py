@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.server.node import Server, serve
+from tocsin.server.node import Server
+from tocsin.server.running import serve
 from tocsin.server.stores import open_store
 
 __all__ = ["Server", "open_store", "serve"]

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import ipaddress
-import os
 import random
-import resource
-import signal
+import secrets
 import socket
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,53 +17,37 @@ import structlog
 import uvicorn
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.app import Api
+from tocsin.api.app import Api, Headers, Relayed
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
+from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.config import Settings
 from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import ConfigError, StoreError, TocsinError
+from tocsin.model.errors import ConfigError, StoreError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
 from tocsin.server.agent import ServiceAgent
+from tocsin.server.peers import Peering, loopback, peering_of
+from tocsin.server.relay import serve_relayed
+from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
-from tocsin.telemetry.logs import EventLog, configure_logging
+from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
 from tocsin.ui.app import Ui
 from tocsin.ui.calls.agent import OFF, STANDBY, Away
 
-#: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
-EXIT_START = 1
-EXIT_FATAL = 70
-#: Ctrl-C for the second time.
-EXIT_INTERRUPTED = 130
-
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
-#: A loop that never idles starves the database thread: each short release of the interpreter restarts its wait of (by
-#: default) 5 ms. Measured beside a busy loop: 600 rows a second with the default, 52,000 with this.
-_SWITCH_INTERVAL_S = 5e-6
-#: Young objects before a collection: with the default, full collections walk the whole window many times a second.
-_GC_THRESHOLDS = (50_000, 50, 100)
-
-
-def loopback(host: str) -> bool:
-    """Whether a bind address can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class KeyRing:
@@ -103,10 +82,21 @@ class _HttpServer(uvicorn.Server):
 
 
 class Server:
-    """A node: store, engine, API. `start` returns when it answers requests; `url` is where."""
+    """A node: store, engine, API. `start` returns when it answers requests; `url` is where.
 
-    def __init__(self, settings: Settings, *, on_fatal: Callable[[BaseException], None] | None = None) -> None:
+    Worker `worker` of several shares the listening socket `listener` with the others; all of them are nodes.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_fatal: Callable[[BaseException], None] | None = None,
+        listener: socket.socket | None = None,
+        worker: int = 0,
+    ) -> None:
         self._settings = settings
+        self._worker = worker
         self._on_fatal = on_fatal or self._note_fatal
         self._log = structlog.get_logger("tocsin.server")
         self._store = open_store(settings)
@@ -116,7 +106,9 @@ class Server:
             self._store.on_checkpoint_error = self._note_checkpoint
         self._tasks: list[asyncio.Task[None]] = []
         self._http: _HttpServer | None = None
-        self._socket: socket.socket | None = None
+        self._socket = listener
+        self._cluster: Cluster | None = None
+        self._app: Api | None = None
         self._supervisor: Supervisor | None = None
         self._caller: HttpCaller | None = None
         self._pages: Ui | None = None
@@ -137,10 +129,15 @@ class Server:
         settings = self._settings
         private = loopback(settings.host)
         # The port first: a second server on it should fail before anything is touched.
-        self._socket = _bind(settings.host, settings.port)
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+        if self._socket is None:
+            self._socket = bind(settings.host, settings.port)
+        port = self._socket.getsockname()[1]
+        self.url = url_of(settings.host, port)
+        shared = not self._store.capabilities.exclusive
         total_shards = await self._store.open(settings.shards)
+        secret = settings.cluster_secret or await self._store.shared_secret("cluster", secrets.token_hex(32))
+        peering = peering_of(settings, shared=shared, secret=secret, worker=self._worker)
+        peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
         keys = KeyRing(self._store, required=not private and not settings.insecure)
         await keys.refresh()
         if keys.required and keys.empty:
@@ -156,7 +153,7 @@ class Server:
         rules = InputRules(settings.input_limits(), egress.check_url)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
-        if settings.agent_enabled:
+        if settings.agent_enabled and self._worker == 0:
             self._agent = ServiceAgent(settings, self._caller, clock, rules, call_figures)
             await self._agent.open()
         agent = self._agent
@@ -172,8 +169,11 @@ class Server:
             incarnation=uuid.uuid4().bytes,
         )
         self._context = context
-        node = settings.node_name or socket.gethostname()
-        supervisor = Supervisor(context, node=node, address=self.url, total_shards=total_shards, fatal=self._on_fatal)
+        node = settings.node_name or f"{socket.gethostname()}:{port}"
+        node = f"{node}/{self._worker}" if settings.workers > 1 else node
+        address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
+        address = self.url if not shared else address
+        supervisor = Supervisor(context, node=node, address=address, total_shards=total_shards, fatal=self._on_fatal)
         self._supervisor = supervisor
         self.service = TimerService(
             context,
@@ -181,6 +181,9 @@ class Server:
             namespace_num_shards=settings.namespace_num_shards,
             retention_us=settings.retention_us(),
         )
+        self.service.has_agent = agent is not None
+        if peering is not None and peers is not None:
+            await self._meet(peering, peers, clock)
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
@@ -200,10 +203,11 @@ class Server:
             limits=settings.ui_limits(),
         )
         self._pages.start()
-        app = Api(
+        app = self._app = Api(
             self.service,
             rules=rules,
             agent=None if agent is None else agent.calls,
+            relay=self._ask_agent if self._cluster is not None and agent is None else None,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
@@ -212,6 +216,8 @@ class Server:
             hosts=hosts,
             extra=self._pages,
         )
+        if self._cluster is not None and agent is not None:
+            self._cluster.serve = self._serve_other
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
@@ -224,7 +230,8 @@ class Server:
             proxy_headers=False,
             backlog=2048,
             timeout_keep_alive=settings.keep_alive_timeout_s,
-            timeout_graceful_shutdown=5,
+            # A write may wait for its shard's next owner.
+            timeout_graceful_shutdown=5 + context.limits.write_timeout_us // 1_000_000,
         )
         self._http = _HttpServer(config)
         self._tasks.append(asyncio.create_task(self._http.serve(sockets=[self._socket])))
@@ -240,6 +247,10 @@ class Server:
         """Lets requests end, hands the shards back in order, closes. Idempotent; safe after a failed start."""
         if self._supervisor is not None:
             self._supervisor.draining = True
+        if self._app is not None:
+            self._app.leaving = True
+        if self._http is not None and self._cluster is not None:
+            await self._ask_clients_to_leave(self._http)
         if self._pages is not None:
             # Open pages hold a connection each, for whose end the HTTP server would wait.
             await self._pages.close()
@@ -259,6 +270,10 @@ class Server:
         if self._supervisor is not None:
             await self._supervisor.close()
             self._supervisor = None
+        if self._cluster is not None:
+            await self._cluster.leave(self._settings.engine_limits().store_timeout_us)
+            self._cluster.close()
+            self._cluster = None
         if self._caller is not None:
             await self._caller.close()
             self._caller = None
@@ -267,10 +282,54 @@ class Server:
             self._socket = None
         await self._store.close()
 
+    async def _ask_clients_to_leave(self, http: uvicorn.Server) -> None:
+        """Every answer closes its connection from now on. Load balancers get the time to see that the node isn't ready, then
+        clients that had just connected the time for a request: whoever else answers the port takes the new ones."""
+        delay_s = self._settings.cluster_limits().leave_delay_us / 1e6
+        if self._settings.workers == 1:
+            await asyncio.sleep(delay_s)
+            if self._socket is not None:
+                await drain(self._socket)
+        for server in http.servers:
+            server.close()
+        await asyncio.sleep(delay_s)
+
+    async def _meet(self, peering: Peering, listener: socket.socket, clock: SystemClock) -> None:
+        """Connects this node's use cases with those of the others."""
+        supervisor, service = self._supervisor, self.service
+        assert supervisor is not None
+        assert service is not None
+        cluster = self._cluster = Cluster(
+            supervisor.incarnation,
+            supervisor,
+            service,
+            service.report,
+            secret=peering.secret,
+            clock=clock,
+            limits=self._settings.cluster_limits(),
+            observe=self._context.observe,
+        )
+        supervisor.tell_others = cluster.tell_others
+        service.connect(cluster.router, cluster)
+        await cluster.listen(listener)
+
+    async def _ask_agent(self, method: str, target: bytes, headers: Headers, body: bytes) -> Relayed:
+        assert self._cluster is not None
+        answer = await self._cluster.ask_agent(method, target, headers, body)
+        if answer is not None:
+            return answer.status, answer.headers, answer.body
+        if self._settings.agent_enabled:
+            raise Unavailable("the worker that runs the service agent is not there at present; try again")
+        return None
+
+    async def _serve_other(self, request: Http) -> HttpAnswer:
+        assert self._app is not None
+        return await serve_relayed(self._app, request)
+
     def _calls(self) -> ServiceCalls | Away:
         """The agent, as the pages find it now."""
         if self._agent is None:
-            return OFF
+            return STANDBY if self._cluster is not None and self._settings.agent_enabled else OFF
         return self._agent.calls or STANDBY
 
     def _note_fatal(self, error: BaseException) -> None:
@@ -301,77 +360,6 @@ class Server:
             "tocsin_window_bytes": self._context.window_bytes,
             "tocsin_writes_waiting": service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
+            "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    """A listening socket; OSError's text names the address."""
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (socket.gaierror, UnicodeError) as error:
-        raise ConfigError(f"host: {host!r} is neither an address nor a name that can be resolved ({error})") from error
-    listener = socket.socket(family, kind, proto)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"port: can't listen on {host}:{port}: {error.strerror}") from error
-    listener.setblocking(False)
-    return listener
-
-
-def serve(settings: Settings) -> int:
-    """Runs a node until SIGTERM or SIGINT, drains, and returns the exit code."""
-    import uvloop
-
-    configure_logging(settings.log_level, settings.log_format)
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    _raise_file_limit()
-    return uvloop.run(_serve(settings))
-
-
-def _raise_file_limit() -> None:
-    """Each client and each callback is an open file; the usual soft limit of 1,024 is below our own limits."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-async def _serve(settings: Settings) -> int:
-    log = structlog.get_logger("tocsin.server")
-    wanted = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def interrupted() -> None:
-        if wanted.is_set():
-            # Whoever insists need not wait for slow receivers: it is no worse than a crash, and those lose nothing.
-            log.warning("stopped at once; callbacks under way will be made again")
-            sys.stderr.flush()
-            os._exit(EXIT_INTERRUPTED)
-        wanted.set()
-
-    loop.add_signal_handler(signal.SIGTERM, wanted.set)
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-
-    def on_fatal(error: BaseException) -> None:
-        # What was not acknowledged is not promised, and what was is on disk: ending at once loses nothing.
-        log.critical("the engine can't go on; the process ends", error=repr(error), exc_info=error)
-        sys.stderr.flush()
-        os._exit(EXIT_FATAL)
-
-    try:
-        server = Server(settings, on_fatal=on_fatal)
-        await server.start()
-    except (TocsinError, OSError) as error:
-        print(f"tocsin: can't start: {error}", file=sys.stderr)
-        return EXIT_START
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
-    print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=True)
-    await wanted.wait()
-    log.info("stopping: requests and callbacks under way end first")
-    await server.stop()
-    return 0

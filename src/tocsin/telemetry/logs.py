@@ -35,6 +35,10 @@ LEVELS: dict[type, int] = {
     events.HeartbeatFailed: logging.ERROR,
     events.WriteRefused: logging.ERROR,
     events.RowParked: logging.WARNING,
+    events.PeerConnected: logging.INFO,
+    events.PeerLost: logging.WARNING,
+    events.PeerRefused: logging.WARNING,
+    events.WritesForwarded: logging.DEBUG,
 }
 
 _ORDERLY_ENDS = frozenset({"released", "stopped"})

@@ -33,6 +33,12 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_writes_refused": ((), "Single timers that the store refused and that were taken out of their batch."),
     "tocsin_heartbeat_failures": ((), "Heartbeats that did not reach the store."),
     "tocsin_history_purged": ((), "Finished timers removed by retention."),
+    "tocsin_writes_forwarded": (
+        ("outcome",),
+        "Clients' writes sent to other nodes, by what became of them there: answered, moved, unknown.",
+    ),
+    "tocsin_peer_losses": ((), "Connections to other nodes that ended or could not be made."),
+    "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
 }
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
@@ -52,6 +58,7 @@ GAUGES: dict[str, str] = {
     "tocsin_writes_waiting": "Client writes that wait for their batch.",
     "tocsin_shards_owned": "Shards this node owns.",
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
+    "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 
@@ -117,5 +124,8 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.WriteRefused: lambda m, e: m.count("tocsin_writes_refused"),
     events.HeartbeatFailed: lambda m, e: m.count("tocsin_heartbeat_failures"),
     events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
+    events.PeerLost: lambda m, e: m.count("tocsin_peer_losses"),
+    events.PeerRefused: lambda m, e: m.count("tocsin_peers_refused"),
+    events.WritesForwarded: lambda m, e: m.count("tocsin_writes_forwarded", e.outcome, by=e.writes),  # type: ignore[union-attr]
     events.ClockOffset: Metrics._offset,  # type: ignore[dict-item]
 }

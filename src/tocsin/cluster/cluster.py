@@ -1,0 +1,227 @@
+"""This node among the others: its listener, its links, and what they are used for."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
+
+from tocsin.cluster.channel import Channel, Dial
+from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.link import PeerLink
+from tocsin.cluster.router import Router
+from tocsin.cluster.session import PeerSession
+from tocsin.cluster.stream import Called, dial
+from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.model.errors import Unavailable
+from tocsin.ports.clock import Clock
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement
+from tocsin.ports.observer import Event, PeerRefused
+
+Serve = Callable[[Http], Awaitable[HttpAnswer]]
+
+
+async def _serves_nothing(request: Http) -> HttpAnswer:
+    return HttpAnswer(request.id, 0, [], b"")
+
+
+class Cluster:
+    """The ports Forwarder (as `router`) and Peers. `own` is this node's incarnation; `report` says how it is.
+
+    `tell_others` and everything else may be called before `listen`, and without it: then others don't reach this node.
+    """
+
+    def __init__(
+        self,
+        own: bytes,
+        placement: Placement,
+        local: LocalWrites,
+        report: Callable[[], NodeReport],
+        *,
+        secret: str,
+        clock: Clock,
+        limits: ClusterLimits,
+        observe: Callable[[Event], None],
+        dial_with: Dial | None = None,
+    ) -> None:
+        self._own = own
+        self._placement = placement
+        self._local = local
+        self._report = report
+        self._secret = secret
+        self._clock = clock
+        self._limits = limits
+        self._observe = observe
+        self._dial: Dial = dial_with or partial(dial, limits, secret, own)
+        self._links: dict[bytes, PeerLink] = {}
+        self._sessions: dict[bytes, PeerSession] = {}
+        self._strangers: set[Called] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._agent_at: bytes | None = None
+        self._telling = False
+        #: Serves HTTP requests that other nodes bring.
+        self.serve: Serve = _serves_nothing
+        self.router = Router(placement, local, self.link, clock, limits)
+
+    # ------------------------------------------------------------------ life
+
+    async def listen(self, listener: socket.socket) -> None:
+        """Takes connections of other nodes on a bound socket."""
+        self._server = await asyncio.get_running_loop().create_server(self._called, sock=listener, backlog=128)
+
+    async def leave(self, timeout_us: int) -> None:
+        """Answers what other nodes have asked, for at most that long, and ends their connections in order. To be called
+        once this node owns nothing any more."""
+        if self._server is not None:
+            self._server.close()
+        sessions = list(self._sessions.values())
+        try:
+            async with asyncio.timeout(timeout_us / 1e6):
+                for session in sessions:
+                    await session.quiet.wait()
+        except TimeoutError:
+            pass
+        for session in sessions:
+            session.leave()
+
+    def close(self) -> None:
+        """Nothing goes in or out any more. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+        self._telling = True
+        self.router.close()
+        for link in self._links.values():
+            link.close()
+        for session in list(self._sessions.values()):
+            session.void()
+        self._sessions.clear()
+        for task in self._tasks:
+            task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ------------------------------------------------------------------ the asked side
+
+    def _called(self) -> Called:
+        return Called(self._limits, self._secret, self._own, self.arrived, self._refused, self._strangers)
+
+    def _refused(self, address: str, reason: str) -> None:
+        self._observe(PeerRefused(address, reason))
+
+    def arrived(self, incarnation: bytes, channel: Channel) -> PeerSession:
+        """Another node has connected. A former connection of its is void from now on, with all that was not read of it."""
+        former = self._sessions.pop(incarnation, None)
+        if former is not None:
+            former.void()
+        session = PeerSession(
+            channel,
+            local=self._local,
+            placement=self._placement,
+            report=self._report,
+            serve=self._serve,
+            clock=self._clock,
+            limits=self._limits,
+            spawn=self._spawn,
+            ended=partial(self._ended, incarnation),
+        )
+        if len(self._sessions) >= self._limits.sessions_max:
+            self._refused("", f"{len(self._sessions)} nodes are connected already (cluster.sessions_max)")
+            session.void()
+            return session
+        self._sessions[incarnation] = session
+        asyncio.get_running_loop().call_soon(session.begin)
+        return session
+
+    def _ended(self, incarnation: bytes, session: PeerSession) -> None:
+        if self._sessions.get(incarnation) is session:
+            del self._sessions[incarnation]
+
+    async def _serve(self, request: Http) -> HttpAnswer:
+        return await self.serve(request)
+
+    # ------------------------------------------------------------------ the asking side
+
+    def link(self, incarnation: bytes, address: str) -> PeerLink:
+        """The link to a node."""
+        link = self._links.get(incarnation)
+        if link is None:
+            link = self._links[incarnation] = PeerLink(
+                incarnation,
+                address,
+                dial=self._dial,
+                placement=self._placement,
+                clock=self._clock,
+                limits=self._limits,
+                observe=self._observe,
+                spawn=self._spawn,
+            )
+        return link
+
+    def tell_others(self) -> None:
+        """Has the other nodes look who owns what, soon."""
+        if not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        others = self._placement.others()
+        for incarnation, address in others.items():
+            self.link(incarnation, address).look()
+        for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
+            self._links.pop(incarnation).close()
+
+    async def reports(self) -> Mapping[bytes, NodeReport]:
+        """See Peers."""
+        asked = {
+            incarnation: asyncio.ensure_future(self.link(incarnation, address).ask())
+            for incarnation, address in self._placement.others().items()
+        }
+        if not asked:
+            return {}
+        done, late = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
+        for question in late:
+            question.cancel()
+        return {
+            incarnation: question.result()
+            for incarnation, question in asked.items()
+            if question in done and question.exception() is None
+        }
+
+    async def ask_agent(
+        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> HttpAnswer | None:
+        """The answer of the node that runs the service agent; None when no node says that it does. Unavailable, also when
+        the request may have been served."""
+        for _ in range(2):
+            if self._agent_at is None:
+                reports = await self.reports()
+                self._agent_at = next((node for node, report in reports.items() if report.agent), None)
+            node, address = self._agent_at, self._placement.address(self._agent_at or b"")
+            if node is None:
+                return None
+            if address:
+                answer = await self._request(self.link(node, address), method, target, headers, body)
+                if answer.status:
+                    return answer
+            self._agent_at = None
+        return None
+
+    async def _request(
+        self, link: PeerLink, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> HttpAnswer:
+        try:
+            async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
+                return await link.request(method, target, headers, body)
+        except TimeoutError:
+            self._agent_at = None
+            raise Unavailable("the node that runs the service agent did not answer in time") from None
+        except Unavailable:
+            self._agent_at = None
+            raise

@@ -1,0 +1,193 @@
+"""Another node's writes and questions to this one: the asked side of a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from tocsin.cluster.channel import Channel
+from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.wire import (
+    Answer,
+    Answers,
+    Ask,
+    Bye,
+    Http,
+    HttpAnswer,
+    Op,
+    Ops,
+    PeerConfused,
+    Report,
+    Tick,
+    answer_of,
+    encode,
+    read_to_owner,
+    write_of,
+)
+from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
+from tocsin.ports.clock import Clock
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Written
+
+#: Ticks by which a write may still be dated.
+_TICKS_KEPT = 64
+
+
+class PeerSession:
+    """One connection of one other node. It obeys the rules that `tocsin.cluster.link` relies on: a write counts only in the
+    version that it names, before the deadline by this node's clock, once, and not after the session was made void."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        local: LocalWrites,
+        placement: Placement,
+        report: Callable[[], NodeReport],
+        serve: Callable[[Http], Awaitable[HttpAnswer]],
+        clock: Clock,
+        limits: ClusterLimits,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        ended: Callable[[PeerSession], None],
+    ) -> None:
+        self._channel = channel
+        self._local = local
+        self._placement = placement
+        self._report = report
+        self._serve = serve
+        self._clock = clock
+        self._limits = limits
+        self._spawn = spawn
+        self._ended = ended
+        self._void = False
+        self._last_id = 0
+        self._number = 0
+        self._ticks: dict[int, int] = {}
+        self._under_way = 0
+        self._answers: list[Answer] = []
+        self._flush_planned = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard_at = clock.boottime_us()
+        self.quiet = asyncio.Event()
+        self.quiet.set()
+
+    def begin(self) -> None:
+        """Says that this node is there; the other waits for it."""
+        if self._void:
+            return
+        self._tick()
+
+    def void(self) -> None:
+        """Nothing that comes counts any more, read or unread. What was accepted goes on, unheard."""
+        self._void = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._channel.abort()
+        self.quiet.set()
+
+    def leave(self) -> None:
+        """Ends in order, once the writes that were accepted are answered: `quiet` tells when they are."""
+        if self._void:
+            return
+        self._flush()
+        self._void = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._channel.send(encode(Bye(self._last_id)))
+        self._channel.close()
+
+    # ------------------------------------------------------------------ time
+
+    def _tick(self) -> None:
+        now = self._clock.boottime_us()
+        if now - self._heard_at > 2 * self._limits.silence_max_us:
+            # It answers each tick.
+            self.lost("it has fallen silent")
+            self.void()
+            return
+        self._number += 1
+        self._ticks[self._number] = now
+        self._ticks.pop(self._number - _TICKS_KEPT, None)
+        self._channel.send(encode(Tick(self._number)))
+        self._timer = asyncio.get_running_loop().call_later(self._limits.tick_interval_us / 1e6, self._tick)
+
+    # ------------------------------------------------------------------ what comes
+
+    def received(self, payload: bytes) -> None:
+        """See End."""
+        if self._void:
+            return
+        self._heard_at = self._clock.boottime_us()
+        try:
+            message = read_to_owner(payload)
+            if isinstance(message, Ops):
+                self._take(message)
+            elif isinstance(message, Ask):
+                self._channel.send(encode(Report(message.id, self._report())))
+            elif isinstance(message, Http):
+                self._spawn(self._relay(message))
+            else:
+                self._placement.look()
+        except PeerConfused as error:
+            self.lost(str(error))
+            self.void()
+
+    def _take(self, message: Ops) -> None:
+        issued = self._ticks.get(message.tick)
+        for op in message.ops:
+            if op.id <= self._last_id:
+                continue
+            self._last_id = op.id
+            self._under_way += 1
+            self.quiet.clear()
+            try:
+                if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
+                    # Whoever sent it may be dead by now, and its client have written again by another way.
+                    raise ShardMoved("it was under way for too long")
+                self._accept(op, issued + message.elapsed_us + op.budget_us)
+            except TocsinError as error:
+                self._answered(op.id, error)
+
+    def _accept(self, op: Op, deadline_us: int) -> None:
+        try:
+            write = write_of(op, deadline_us)
+        except RecordUndecodable as error:
+            # Of a newer release, perhaps; nothing was written.
+            raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
+        self._local.accept(write, op.version, partial(self._answered, op.id))
+
+    async def _relay(self, request: Http) -> None:
+        answer = await self._serve(request)
+        if not self._void:
+            self._channel.send(encode(answer))
+
+    # ------------------------------------------------------------------ answers
+
+    def _answered(self, number: int, result: Written | TocsinError | None) -> None:
+        self._under_way -= 1
+        self._answers.append(answer_of(number, result))
+        if not self._flush_planned:
+            self._flush_planned = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        answers, self._answers = self._answers, []
+        if answers and not self._void:
+            step = self._limits.frame_writes_max
+            for first in range(0, len(answers), step):
+                self._channel.send(encode(Answers(answers[first : first + step])))
+        if not self._under_way:
+            self.quiet.set()
+
+    def writable(self) -> None:
+        """See End."""
+
+    def lost(self, reason: str) -> None:
+        """See End."""
+        self._void = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.quiet.set()
+        self._ended(self)

@@ -1,0 +1,187 @@
+"""What nodes say to one another, as msgpack. Timers and changes travel as JSON, as their stored records do.
+
+The numbers and letters here are the protocol: nodes of different releases run side by side during a rolling restart.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.model import errors
+from tocsin.model.errors import FieldError, InvalidInput, ShardUnavailable, TocsinError
+from tocsin.model.timer import Changes, decode_record, encode_record
+from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
+
+
+class Op(msgspec.Struct, array_like=True, gc=False):
+    """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it."""
+
+    id: int
+    kind: int
+    shard_id: int
+    version: int
+    uuid: bytes
+    namespace: str
+    budget_us: int
+    body: bytes
+
+
+class Ops(msgspec.Struct, tag="o", array_like=True):
+    """Writes, dated: `elapsed_us` after tick `tick` had come. Without any it only says that the sender is there."""
+
+    tick: int
+    elapsed_us: int
+    ops: list[Op]
+
+
+class Ask(msgspec.Struct, tag="q", array_like=True):
+    """How are you?"""
+
+    id: int
+
+
+class Look(msgspec.Struct, tag="l", array_like=True):
+    """Who owns what has changed."""
+
+
+class Http(msgspec.Struct, tag="h", array_like=True):
+    """A request for what only the other node serves. `target` is the path as sent, with its query."""
+
+    id: int
+    method: str
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Tick(msgspec.Struct, tag="t", array_like=True):
+    """I am here."""
+
+    number: int
+
+
+class Failure(msgspec.Struct, array_like=True, gc=False):
+    """An error by the name of its class."""
+
+    kind: str
+    message: str
+    fields: list[tuple[str, str]]
+
+
+class Answer(msgspec.Struct, array_like=True, gc=False):
+    """A write's: the record and the next attempt's instant, nothing after a delete, or why not."""
+
+    id: int
+    at: int = 0
+    record: bytes = b""
+    failure: Failure | None = None
+
+
+class Answers(msgspec.Struct, tag="a", array_like=True):
+    """Answers in no particular order."""
+
+    answers: list[Answer]
+
+
+class Report(msgspec.Struct, tag="r", array_like=True):
+    """How I am."""
+
+    id: int
+    report: NodeReport
+
+
+class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
+    """What is to be told the client. Status 0: this node doesn't serve that."""
+
+    id: int
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class Bye(msgspec.Struct, tag="b", array_like=True):
+    """I stop. Writes with a greater id than this were not looked at."""
+
+    last_id: int
+
+
+ToOwner = Ops | Ask | Look | Http
+ToAsker = Tick | Answers | Report | HttpAnswer | Bye
+
+_encoder = msgspec.msgpack.Encoder()
+_to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
+_to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
+_changes = msgspec.json.Decoder(Changes)
+_json = msgspec.json.Encoder()
+
+
+class PeerConfused(Exception):
+    """What came can't be understood: the connection is given up."""
+
+
+def encode(message: ToOwner | ToAsker) -> bytes:
+    """The message's bytes."""
+    return _encoder.encode(message)
+
+
+def read_to_owner(payload: bytes) -> ToOwner:
+    """A message to a node that is asked; PeerConfused."""
+    try:
+        return _to_owner.decode(payload)
+    except msgspec.DecodeError as error:
+        raise PeerConfused(str(error)) from error
+
+
+def read_to_asker(payload: bytes) -> ToAsker:
+    """A message to the node that asks; PeerConfused."""
+    try:
+        return _to_asker.decode(payload)
+    except msgspec.DecodeError as error:
+        raise PeerConfused(str(error)) from error
+
+
+def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
+    """The write as it travels."""
+    if write.timer is not None:
+        body = encode_record(write.timer)
+    else:
+        body = b"" if write.changes is None else _json.encode(write.changes)
+    return Op(id, int(write.kind), write.shard_id, version, write.uuid, write.namespace, budget_us, body)
+
+
+def write_of(op: Op, deadline_us: int) -> Write:
+    """The write as it came; PeerConfused, RecordUndecodable."""
+    try:
+        kind = WriteKind(op.kind)
+        timer = decode_record(op.body) if kind is WriteKind.CREATE else None
+        changes = _changes.decode(op.body) if kind is WriteKind.UPDATE else None
+    except (ValueError, msgspec.DecodeError) as error:
+        raise PeerConfused(str(error)) from error
+    return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us)
+
+
+def answer_of(id: int, result: Written | TocsinError | None) -> Answer:
+    """A result as it travels."""
+    if isinstance(result, Written):
+        return Answer(id, result.next_attempt_at, encode_record(result.timer))
+    if result is None:
+        return Answer(id)
+    fields = [(field.path, field.reason) for field in result.errors] if isinstance(result, InvalidInput) else []
+    return Answer(id, failure=Failure(type(result).__name__, str(result), fields))
+
+
+def result_of(answer: Answer) -> Written | TocsinError | None:
+    """A result as it came; RecordUndecodable."""
+    if answer.failure is not None:
+        return _error_of(answer.failure)
+    return Written(decode_record(answer.record), answer.at) if answer.record else None
+
+
+def _error_of(failure: Failure) -> TocsinError:
+    """The error; one that this release doesn't know decides nothing."""
+    kind = getattr(errors, failure.kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, TocsinError)):
+        return ShardUnavailable(f"{failure.kind}: {failure.message}")
+    if issubclass(kind, InvalidInput):
+        return kind(*(FieldError(path, reason) for path, reason in failure.fields))
+    return kind(failure.message)

@@ -1,0 +1,167 @@
+"""The cluster at a glance: who is a member, who owns which shard, how full and how late its window is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tocsin import __version__
+from tocsin.engine.context import Context
+from tocsin.engine.membership import address_of
+from tocsin.engine.supervisor import Supervisor
+from tocsin.ports.forward import NodeReport, ShardReport
+
+
+@dataclass(frozen=True, slots=True)
+class ShardView:
+    """A shard; window figures where its owner could be asked. `lag_us`: how long its oldest due timer has been waiting, 0
+    when none is due."""
+
+    shard_id: int
+    version: int
+    owner: str | None
+    owned_here: bool
+    window_timers: int | None = None
+    in_flight: int | None = None
+    complete_to: int | None = None
+    lag_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A member of the cluster. What only it can say is None when it could not be asked."""
+
+    node: str
+    incarnation: str
+    address: str
+    alive: bool
+    self: bool
+    shards: int
+    leaving: bool = False
+    release: str | None = None
+    dispatching: bool | None = None
+    agent: bool | None = None
+    window_timers: int | None = None
+    lag_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything `GET /cluster` shows."""
+
+    total_shards: int
+    nodes: list[NodeView]
+    shards: list[ShardView]
+    dispatching: bool
+    dispatch_paused_reason: str | None
+
+
+def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeReport:
+    """What this node says of itself."""
+    reason = supervisor.dispatcher.paused_reason
+    now_us = context.clock.now_us()
+    shards = []
+    for shard in supervisor.dispatcher.shards.values():
+        window = shard.window
+        if window is None:
+            continue
+        next_key = window.first_key()
+        shards.append(
+            ShardReport(
+                shard.shard_id,
+                window.version,
+                len(window.rows),
+                window.flights_count,
+                window.horizon[0] if window.horizon[0] > 0 else None,
+                max(now_us - next_key[0], 0) if next_key is not None else 0,
+            )
+        )
+    return NodeReport(__version__, reason is None, reason, agent, shards)
+
+
+def cluster_view(supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport]) -> ClusterView:
+    """`reports` are those of the other nodes, by incarnation."""
+    reports = {**reports, supervisor.incarnation: own}
+    told = {shard.shard_id: (incarnation, shard) for incarnation, report in reports.items() for shard in report.shards}
+    owners = _owners(supervisor, told)
+    shards = [
+        _shard_view(supervisor, shard_id, owners[shard_id], told.get(shard_id))
+        for shard_id in range(supervisor.total_shards)
+    ]
+    return ClusterView(
+        supervisor.total_shards,
+        _node_views(supervisor, reports, [owner for owner, _ in owners.values()]),
+        shards,
+        own.dispatching,
+        own.dispatch_paused_reason,
+    )
+
+
+def _owners(
+    supervisor: Supervisor, told: Mapping[int, tuple[bytes, ShardReport]]
+) -> dict[int, tuple[bytes | None, int]]:
+    """Owner and version of each shard: as read from the store, or as the owner itself says when that is newer."""
+    owners: dict[int, tuple[bytes | None, int]] = {}
+    for shard_id in range(supervisor.total_shards):
+        state = supervisor.states.get(shard_id)
+        owner, version = (state.owner, state.version) if state is not None else (None, 0)
+        said = told.get(shard_id)
+        if said is not None and said[1].version >= version:
+            owner, version = said[0], said[1].version
+        owners[shard_id] = (owner, version)
+    return owners
+
+
+def _node_views(
+    supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
+) -> list[NodeView]:
+    membership = supervisor.membership
+    views = []
+    for member in sorted(membership.members(), key=lambda member: (member.node, member.incarnation)):
+        report = reports.get(member.incarnation)
+        views.append(
+            NodeView(
+                member.node,
+                member.incarnation.hex(),
+                address_of(member),
+                membership.alive(member.incarnation),
+                member.incarnation == supervisor.incarnation,
+                sum(1 for owner in owners if owner == member.incarnation),
+                membership.leaving(member.incarnation),
+                *(
+                    (None, None, None, None, None)
+                    if report is None
+                    else (
+                        report.release,
+                        report.dispatching,
+                        report.agent,
+                        sum(shard.window_timers for shard in report.shards),
+                        max((shard.lag_us for shard in report.shards), default=0),
+                    )
+                ),
+            )
+        )
+    return views
+
+
+def _shard_view(
+    supervisor: Supervisor, shard_id: int, known: tuple[bytes | None, int], told: tuple[bytes, ShardReport] | None
+) -> ShardView:
+    owner, version = known
+    names = {member.incarnation: member.node for member in supervisor.membership.members()}
+    names[supervisor.incarnation] = supervisor.node
+    name = names.get(owner, owner.hex()) if owner is not None else None
+    here = owner == supervisor.incarnation
+    if told is None or told[0] != owner:
+        return ShardView(shard_id, version, name, owned_here=here)
+    report = told[1]
+    return ShardView(
+        shard_id,
+        version,
+        name,
+        owned_here=here,
+        window_timers=report.window_timers,
+        in_flight=report.in_flight,
+        complete_to=report.complete_to,
+        lag_us=report.lag_us,
+    )

@@ -1,0 +1,120 @@
+"""Writes that belong to another node: what the use cases ask of whoever reaches the others, and what that needs to know.
+
+A write is done by the owner of its shard. Its outcome is one of three, and the difference is the contract: an answer (the
+write is durable, or certainly isn't and why), ShardMoved (certainly nothing was written: ask whoever owns the shard now),
+or another Unavailable (nobody knows; it may have been done, but will not be any more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from tocsin.model.errors import TocsinError
+from tocsin.model.timer import Changes, Timer
+
+
+class WriteKind(IntEnum):
+    """What is wanted. The numbers are part of the protocol between nodes."""
+
+    CREATE = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+class Write(NamedTuple):
+    """A client's write: CREATE brings `timer`, UPDATE `changes`. From `deadline_us` (this node's boot time) on, nothing may
+    be begun for it any more."""
+
+    kind: WriteKind
+    shard_id: int
+    uuid: bytes
+    namespace: str
+    timer: Timer | None
+    changes: Changes | None
+    deadline_us: int
+
+
+class Written(NamedTuple):
+    """The timer as it is durable now, and the instant of its next attempt."""
+
+    timer: Timer
+    next_attempt_at: int
+
+
+#: Takes the answer, once: what was written, None after a delete, or the error. Must not raise.
+Settle = Callable[[Written | TocsinError | None], None]
+
+
+class Forwarder(Protocol):
+    """Brings writes to the owners of their shards."""
+
+    def forward(self, write: Write, settle: Settle) -> None:
+        """Has the write done by whoever owns its shard, or comes to own it before the deadline. Raises Overloaded."""
+
+
+class Owner(NamedTuple):
+    """Who owns a shard, as far as this node knows. `address` is empty when it can't be reached."""
+
+    incarnation: bytes
+    version: int
+    address: str
+
+
+class Placement(Protocol):
+    """What this node knows of ownership. It may be out of date: owners refuse what isn't theirs."""
+
+    @property
+    def incarnation(self) -> bytes:
+        """This node's."""
+
+    def owner(self, shard_id: int) -> Owner | None:
+        """The owner, this node included; None while nobody is known to own it."""
+
+    def look(self) -> None:
+        """Has ownership read again soon; watchers hear when that is done."""
+
+    def watch(self, looked: Callable[[], None]) -> None:
+        """Has `looked` called whenever ownership was read, or has changed here."""
+
+    def address(self, incarnation: bytes) -> str:
+        """Where the member takes messages of other nodes; empty when it takes none or is not known."""
+
+    def others(self) -> Mapping[bytes, str]:
+        """The addresses of the other living members that have one."""
+
+
+class LocalWrites(Protocol):
+    """The shards of this node, as another node's write sees them."""
+
+    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
+        """Takes a write for a shard that this node owns, in this version if one is named. Raises ShardMoved, Overloaded."""
+
+
+class ShardReport(NamedTuple):
+    """A shard's window where it is owned. `lag_us`: how long its oldest due timer has been waiting."""
+
+    shard_id: int
+    version: int
+    window_timers: int
+    in_flight: int
+    complete_to: int | None
+    lag_us: int
+
+
+class NodeReport(NamedTuple):
+    """What a node tells of itself. `release` is the version of its program."""
+
+    release: str
+    dispatching: bool
+    dispatch_paused_reason: str | None
+    agent: bool
+    shards: list[ShardReport]
+
+
+class Peers(Protocol):
+    """The other nodes, as far as they can be asked."""
+
+    async def reports(self) -> Mapping[bytes, NodeReport]:
+        """What each says of itself, by incarnation; who does not answer in time is absent."""

@@ -1,0 +1,164 @@
+"""Nodes on one database: any of them serves any request."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import DATABASES, new_database, node, now_us, owners, running, shared_by, until, view
+from tests.support.http import Client, Receiver
+from tests.support.server import ServerProcess
+from tocsin.model.instants import format_instant
+
+FAR = "2040-01-01T00:00:00Z"
+TIMERS = 60
+
+
+def _timer(number: int, url: str, at: str = FAR) -> dict[str, object]:
+    return {"namespace": "default", "id": f"t{number}", "executeAt": at, "callbackUrl": url}
+
+
+@pytest.mark.parametrize("database", DATABASES)
+async def test_two_nodes_take_every_write_of_every_timer(
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    url = await new_database(request, database)
+    one, two = (node(tmp_path, name, url) for name in ("one", "two"))
+    async with running(one, two):
+        await shared_by([one, two], {"one", "two"})
+        clients = [Client(server.address) for server in (one, two)]
+        for number in range(TIMERS):
+            here, there = clients[number % 2], clients[1 - number % 2]
+            status, made = await here.post("/api/v1/timers/create", _timer(number, "http://127.0.0.1:9/"))
+            assert status == 200, made
+            name = {"namespace": "default", "timerId": f"t{number}"}
+            status, changed = await there.post("/api/v1/timers/update", {**name, "payload": {"n": number}})
+            assert (status, changed.get("payload")) == (200, {"n": number})
+            status, got = await here.post("/api/v1/timers/get", name)
+            assert (status, got) == (200, changed)
+            assert (await there.post("/api/v1/timers/delete", name))[0] == 204
+            status, refused = await here.post("/api/v1/timers/delete", name)
+            assert (status, refused["error"]) == (409, "TIMER_NOT_PENDING")
+            status, refused = await here.post("/api/v1/timers/update", {**name, "timerId": "none", "payload": 1})
+            assert (status, refused["error"]) == (404, "TIMER_NOT_FOUND")
+        batch = {"timers": [_timer(number, "http://127.0.0.1:9/") for number in range(500)]}
+        status, answer = await clients[0].post("/api/v1/timers/batch/create", batch)
+        assert status == 200
+        assert all("timer" in result for result in answer["results"])
+        for client in clients:
+            client.close()
+        assert await one.stop() == 0
+        assert await two.stop() == 0
+
+
+async def test_a_namespace_made_at_one_node_is_known_at_once_by_the_other(tmp_path: Path, postgresql_url: str) -> None:
+    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+    async with running(one, two):
+        at_one, at_two = Client(one.address), Client(two.address)
+        for number in range(5):
+            name = f"space-{number}"
+            assert (await at_one.post("/api/v1/namespaces/create", {"name": name}))[0] == 200
+            status, made = await at_two.post(
+                "/api/v1/timers/create", {**_timer(0, "http://127.0.0.1:9/"), "namespace": name}
+            )
+            assert status == 200, made
+        status, refused = await at_two.post(
+            "/api/v1/timers/create", {**_timer(0, "http://127.0.0.1:9/"), "namespace": "none"}
+        )
+        assert (status, refused["error"]) == (404, "NAMESPACE_NOT_FOUND")
+        at_one.close()
+        at_two.close()
+
+
+async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    rung: list[str] = []
+
+    def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
+        rung.append(str(body["timerId"]))
+        return 200, b""
+
+    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
+    names = {"one", "two", "three"}
+    async with Receiver(answer) as receiver, running(*servers):
+        await shared_by(servers, names)
+        clients = [Client(server.address) for server in servers]
+        at = format_instant(now_us() + 1_500_000)
+        for number in range(TIMERS):
+            status, made = await clients[number % 3].post("/api/v1/timers/create", _timer(number, receiver.url, at))
+            assert status == 200, made
+        for client in clients:
+            client.close()
+
+        async def all_rang() -> bool:
+            return len(rung) >= TIMERS
+
+        await until(all_rang)
+        assert sorted(rung) == sorted(f"t{number}" for number in range(TIMERS))
+        for server in servers:
+            seen = await view(server)
+            assert {entry["node"] for entry in seen["nodes"]} == names
+            assert all(entry["version"] and entry["lagMs"] is not None for entry in seen["nodes"])
+            assert all("windowTimers" in shard for shard in seen["shards"])
+
+
+async def test_a_node_that_leaves_hands_over_and_the_rest_own_all_at_once(tmp_path: Path, postgresql_url: str) -> None:
+    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+    async with running(one, two):
+        await shared_by([one, two], {"one", "two"})
+        assert await two.stop() == 0
+        await shared_by([one], {"one"})
+        client = Client(one.address)
+        for number in range(TIMERS):
+            assert (await client.post("/api/v1/timers/create", _timer(number, "http://127.0.0.1:9/")))[0] == 200
+        client.close()
+
+
+async def test_a_node_that_owns_nothing_serves(tmp_path: Path, postgresql_url: str) -> None:
+    """With one shard, one of two nodes has none."""
+    one, two = (node(tmp_path, name, postgresql_url, "--shards", "1") for name in ("one", "two"))
+    async with running(one, two):
+        client = Client((await _without_shards(one, two)).address)
+        for number in range(TIMERS):
+            assert (await client.post("/api/v1/timers/create", _timer(number, "http://127.0.0.1:9/")))[0] == 200
+        client.close()
+
+
+async def _without_shards(one: ServerProcess, two: ServerProcess) -> ServerProcess:
+    """Which of the two owns none, once somebody owns one."""
+    seen: dict[str | None, int] = {}
+
+    async def settled() -> bool:
+        nonlocal seen
+        seen = dict(await owners(one))
+        return None not in seen
+
+    await until(settled)
+    return two if "one" in seen else one
+
+
+async def test_a_wrong_secret_is_refused(tmp_path: Path, postgresql_url: str) -> None:
+    one = node(tmp_path, "one", postgresql_url)
+    two = node(tmp_path, "two", postgresql_url, secret="another secret, a wrong one")
+    async with running(one, two):
+        await shared_by([one], {"one", "two"})
+        # A write for a shard of the other node finds nobody who takes it, and says so at the end of its time.
+        clients = [Client(two.address) for _ in range(8)]
+        answers = await asyncio.gather(
+            *(
+                client.post("/api/v1/timers/create", _timer(number, "http://127.0.0.1:9/"))
+                for number, client in enumerate(clients)
+            )
+        )
+        for client in clients:
+            client.close()
+        assert {status for status, _ in answers} <= {200, 503}
+        assert 503 in {status for status, _ in answers}
+        seen = await view(two)
+        unknown = [entry for entry in seen["nodes"] if entry["node"] == "one"]
+        assert [(entry["version"], entry["lagMs"]) for entry in unknown] == [(None, None)]
+    assert "`cluster_secret` is not the same on both" in two.log()
+    assert "peer refused" in one.log()

@@ -1,0 +1,165 @@
+"""`serve --workers`: nodes as processes behind one port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import owners, until, view
+from tests.support.http import Client
+from tests.support.server import ServerProcess
+from tocsin.model.uuid7 import Uuid7Source
+
+FAR = "2040-01-01T00:00:00Z"
+
+
+@pytest.fixture
+async def workers(tmp_path: Path, postgresql_url: str) -> AsyncIterator[ServerProcess]:
+    """Two workers that share the shards."""
+    server = ServerProcess(tmp_path / "data", "--store", postgresql_url, "--workers", "2", "--shards", "8")
+    await server.start(60)
+
+    async def shared() -> bool:
+        seen = await owners(server)
+        return len(seen) == 2 and None not in seen
+
+    await until(shared)
+    yield server
+    if server.process is not None and server.process.returncode is None:
+        await server.stop()
+
+
+class Writers:
+    """Clients that create timers, one after another; `failures` are what else than yes they heard."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.created = 0
+        self.failures: list[object] = []
+        self._server = server
+        self._stopping = False
+        self._tasks = [asyncio.create_task(self._write(number)) for number in range(8)]
+
+    async def _write(self, number: int) -> None:
+        client = Client(self._server.address)
+        made = 0
+        while not self._stopping:
+            made += 1
+            timer = {
+                "namespace": "default",
+                "id": f"{number}-{made}",
+                "executeAt": FAR,
+                "callbackUrl": "http://127.0.0.1:9",
+            }
+            try:
+                status, answer = await client.post("/api/v1/timers/create", timer)
+            except (OSError, EOFError, TimeoutError) as error:
+                self.failures.append(error)
+                continue
+            if status == 200:
+                self.created += 1
+            else:
+                self.failures.append((status, answer))
+            if made % 20 == 0:
+                # So that every worker gets some.
+                client.close()
+        client.close()
+
+    async def stop(self) -> None:
+        self._stopping = True
+        await asyncio.gather(*self._tasks)
+
+
+def _children(server: ServerProcess) -> list[int]:
+    assert server.process is not None
+    pid = server.process.pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def _incarnations(server: ServerProcess) -> dict[str, str]:
+    return {node["node"]: node["incarnation"] for node in (await view(server))["nodes"] if node["alive"]}
+
+
+@pytest.mark.timeout(120)
+async def test_every_worker_replaced_without_a_failed_request(workers: ServerProcess) -> None:
+    before = await _incarnations(workers)
+    assert [name.rpartition("/")[2] for name in sorted(before)] == ["0", "1"]
+    writers = Writers(workers)
+    assert workers.process is not None
+    workers.process.send_signal(signal.SIGHUP)
+
+    async def done() -> bool:
+        return "rolling restart done" in workers.log()
+
+    await until(done, 90)
+    await writers.stop()
+    assert writers.failures == []
+    assert writers.created > 100
+    after = await _incarnations(workers)
+    assert after.keys() == before.keys()
+    assert not set(after.values()) & set(before.values())
+    assert await workers.stop() == 0
+
+
+@pytest.mark.timeout(120)
+async def test_a_worker_that_dies_is_started_again(workers: ServerProcess) -> None:
+    before = _children(workers)
+    assert len(before) == 2
+    os.kill(before[1], signal.SIGKILL)
+
+    async def replaced() -> bool:
+        now = _children(workers)
+        if len(now) < 2 or before[1] in now:
+            return False
+        seen = await owners(workers)
+        return len(seen) == 2 and None not in seen
+
+    await until(replaced, 60)
+    assert before[0] in _children(workers)
+    assert "a worker died" in workers.log()
+
+
+@pytest.mark.timeout(120)
+async def test_any_worker_answers_for_the_agent_and_none_outlives_the_parent(workers: ServerProcess) -> None:
+    new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
+    call = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}
+    asked = set()
+    for _ in range(40):
+        # Each over a connection of its own, which any worker may take.
+        client, tenant = Client(workers.address), new_id()
+        status, made = await client.post(f"/api/tenants/{tenant}/service-calls", call)
+        assert status == 202, made
+        status, got = await client.get(f"/api/tenants/{tenant}/service-calls/{made['serviceCallId']}")
+        assert (status, got["status"]) == (200, "Scheduled")
+        status, refused = await client.post(f"/api/tenants/{tenant}/service-calls", {"name": 1})
+        assert (status, refused["error"]) == (400, "INVALID_INPUT")
+        asked.add(next(node["node"] for node in (await view(workers))["nodes"] if node["self"]))
+        client.close()
+    children = _children(workers)
+    await workers.kill()
+
+    async def ended() -> bool:
+        return not any(Path(f"/proc/{child}").exists() for child in children)
+
+    await until(ended)
+
+
+async def test_sqlite_is_not_shared_by_workers(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--workers", "2")
+    with pytest.raises(AssertionError):
+        await server.start()
+    assert "workers: a sqlite store belongs to one process" in server.log()
+
+
+async def test_a_worker_that_can_not_start_ends_all(tmp_path: Path) -> None:
+    url = "postgresql://nobody@127.0.0.1:1/none"
+    server = ServerProcess(tmp_path / "data", "--workers", "2", "--store", url)
+    with pytest.raises(AssertionError):
+        await server.start()
+    assert server.process is not None
+    assert await server.process.wait() == 1

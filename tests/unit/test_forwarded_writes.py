@@ -1,0 +1,174 @@
+"""The use cases of one node, as other nodes' writes and its own that belong elsewhere meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tocsin.engine.context import Context
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import Settle, Write, WriteKind, Written
+from tocsin.service import TimerService
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+
+OWN = b"n" * 16
+DUE = 4_000_000_000_000_000
+
+
+class Silent:
+    """A caller that is never asked: nothing falls due here."""
+
+    def destination(self, url: str) -> str:
+        return url
+
+
+class Elsewhere:
+    """A forwarder that answers as it is told."""
+
+    def __init__(self) -> None:
+        self.answer: object = ShardMoved("nobody")
+        self.writes: list[Write] = []
+
+    def forward(self, write: Write, settle: Settle) -> None:
+        self.writes.append(write)
+        settle(self.answer)  # type: ignore[arg-type]
+
+    async def reports(self) -> dict[bytes, object]:
+        return {}
+
+
+class Node:
+    """A node on a store that others share."""
+
+    def __init__(self, store: MemoryStore, **limits: int) -> None:
+        self.clock = SystemClock()
+        self.context = Context(
+            store=store, caller=Silent(), clock=self.clock, limits=EngineLimits(**limits), observe=lambda event: None,
+            random=random.Random(1), incarnation=OWN,
+        )  # fmt: skip
+        self.supervisor = Supervisor(self.context, node="n", address="", total_shards=1, fatal=self._fatal)
+        self.service = TimerService(self.context, self.supervisor, namespace_num_shards=1, retention_us=10**12)
+        self.owned = asyncio.Event()
+        self.supervisor.watch(lambda: self.owned.set() if self.supervisor.shards[0].window else None)
+
+    def _fatal(self, error: BaseException) -> None:
+        raise error
+
+    def write(self, *, deadline_us: int | None = None) -> Write:
+        deadline = self.clock.boottime_us() + 10_000_000 if deadline_us is None else deadline_us
+        return Write(WriteKind.CREATE, 0, b"u" * 16, "default", timer("t"), None, deadline)
+
+    async def ask(self, version: int | None) -> object:
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.service.accept(self.write(), version, answer.set_result)
+        return await answer
+
+
+def timer(name: str, namespace: str = "default") -> Timer:
+    return Timer(namespace, name, DUE, "http://x/", 1, 1)
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Node]:
+    store = MemoryStore(SystemClock())
+    await store.open(1)
+    made = Node(store)
+    await made.service.ensure_default_namespace()
+    await made.supervisor.start()
+    await asyncio.wait_for(made.owned.wait(), 10)
+    yield made
+    await made.supervisor.close()
+
+
+async def test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other(node: Node) -> None:
+    version = node.supervisor.shards[0].window.version  # type: ignore[union-attr]
+    for other in (version - 1, version + 1):
+        with pytest.raises(ShardMoved):
+            await node.ask(other)
+    for named in (version, None):
+        answer = await node.ask(named)
+        assert isinstance(answer, Written)
+        assert (answer.timer.id, answer.next_attempt_at) == ("t", DUE)
+    assert node.service.writes_waiting == 0
+
+
+async def test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard(node: Node) -> None:
+    with pytest.raises(RequestExpired):
+        node.service.accept(node.write(deadline_us=node.clock.boottime_us()), None, print)
+    with pytest.raises(ShardMoved):
+        node.service.accept(node.write()._replace(shard_id=7), None, print)
+
+
+async def test_what_is_not_owned_goes_to_who_owns_it(node: Node) -> None:
+    elsewhere = Elsewhere()
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    assert (await node.service.create(timer("here"))).timer.id == "here"
+    assert elsewhere.writes == []
+    node.supervisor.shards[0].closed = True
+    elsewhere.answer = Written(timer("there"), DUE)
+    view = await node.service.create(timer("there"))
+    assert (view.timer.id, view.next_attempt_at) == ("there", DUE)
+    elsewhere.answer = TimerNotPending("gone")
+    with pytest.raises(TimerNotPending):
+        await node.service.delete("default", "there")
+    elsewhere.answer = None
+    await node.service.delete("default", "there")
+    assert [write.kind for write in elsewhere.writes] == [WriteKind.CREATE, WriteKind.DELETE, WriteKind.DELETE]
+    assert node.service.writes_waiting == 0
+    node.supervisor.shards[0].closed = False
+
+
+async def test_what_was_accepted_and_then_lost_unwritten_goes_on_to_the_next_owner(node: Node) -> None:
+    elsewhere = Elsewhere()
+    elsewhere.answer = Written(timer("t"), DUE)
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    creating = asyncio.ensure_future(node.service.create(timer("t")))
+    await asyncio.sleep(0)
+    node.supervisor.shards[0].lose("fenced")
+    assert (await creating).timer.id == "t"
+    assert [write.timer.firing for write in elsewhere.writes if write.timer] == [""]
+
+
+async def test_a_node_that_lost_touch_with_the_store_takes_nothing_and_sends_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Elsewhere()
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    monkeypatch.setattr(node.supervisor, "_last_ok", node.clock.boottime_us() - node.context.limits.node_lease_us)
+    with pytest.raises(ShardMoved):
+        await node.service.create(timer("t"))
+    assert elsewhere.writes == []
+
+
+async def test_a_namespace_of_another_node_is_found_and_one_read_answers_all_who_wait(node: Node) -> None:
+    reads = 0
+    read = node.context.store.namespaces
+
+    async def counted() -> list[Namespace]:
+        nonlocal reads
+        reads += 1
+        await asyncio.sleep(0)
+        return await read()
+
+    node.context.store.namespaces = counted  # type: ignore[method-assign]
+    await node.context.store.put_namespace(Namespace("new", 1, 0, 0), create=True)
+    views = await asyncio.gather(*(node.service.create(timer(f"t{number}", "new")) for number in range(20)))
+    assert len(views) == 20
+    assert reads <= 2
+    settled: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    node.service.begin_create(timer("t", "none"), settled.set_result)
+    assert isinstance(await settled, NamespaceNotFound)
+
+
+async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node.service, "_waiting", node.context.limits.pending_writes_max)
+    with pytest.raises(Overloaded):
+        node.service.accept(node.write(), None, print)

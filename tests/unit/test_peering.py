@@ -1,0 +1,82 @@
+"""How a node meets others, and when it must not."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tocsin.config import load_settings
+from tocsin.model.errors import ConfigError
+from tocsin.server.peers import peering_of
+
+STORE = "postgresql://x@127.0.0.1/x"
+SECRET = "sixteen letters!"
+
+
+@pytest.fixture(autouse=True)
+def no_settings_around(monkeypatch):
+    import os
+
+    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(name)
+
+
+def peering(worker: int = 0, **flags):
+    return peering_of(load_settings({"store": STORE, **flags}), shared=True, secret=SECRET, worker=worker)
+
+
+def test_on_a_loopback_address_nodes_meet_on_this_machine() -> None:
+    met = peering()
+    assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
+
+
+def test_a_store_of_one_node_has_no_others() -> None:
+    assert peering_of(load_settings({}), shared=False, secret=SECRET) is None
+
+
+def test_what_is_announced() -> None:
+    assert peering(host="10.0.0.5").announced(1) == "10.0.0.5:1"
+    assert peering(host="::", advertise="[fd00::5]").announced(1) == "[fd00::5]:1"
+    assert peering(host="0.0.0.0", advertise="a.internal:7").announced(1) == "a.internal:7"
+    assert peering(worker=2, cluster_port=9070).port == 9072
+
+
+def test_of_every_address_the_one_towards_the_database_is_announced() -> None:
+    own = _outward_address()
+    if own is None:
+        pytest.skip("this machine has no way out of itself")
+    assert peering(host="0.0.0.0", store="postgresql://x@198.51.100.1/x").announced(1) == f"{own}:1"
+
+
+@pytest.mark.parametrize("store", [STORE, "postgresql://x@nowhere.invalid/x", "postgresql:///x?host=/run/postgresql"])
+def test_with_the_database_on_this_machine_or_nobody_knows_where_the_hosts_name_is_announced(store: str) -> None:
+    assert peering(host="0.0.0.0", store=store).announced(1) == f"{socket.gethostname()}:1"
+
+
+def _outward_address() -> str | None:
+    """This machine's address on its way to an address that nobody has (RFC 5737)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ({"cluster_secret": "short"}, "cluster.secret (--cluster-secret): '…' has to have at least 16 characters"),
+        ({"workers": 2}, "workers: a sqlite store belongs to one process"),
+        ({"workers": 2, "store": "memory://"}, "workers: a memory store is within one process"),
+        ({"workers": 2, "store": STORE, "agent_timer": "engine"}, "agent_timer: "),
+        ({"workers": 2, "store": STORE, "advertise": "10.0.0.5:7"}, "advertise: each worker has a port of its own"),
+        ({"advertise": "http://x"}, "'http://x' is no address"),
+    ],
+)
+def test_what_is_refused(flags, reason) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(flags)
+    assert reason in str(caught.value)
+    assert "short" not in str(caught.value)
