@@ -123,9 +123,7 @@ async def scroll(shown: Window, path: str, narrow: str) -> None:
         await page.mouse.wheel(0, -height / 60)
         await page.evaluate("new Promise(requestAnimationFrame)")
     await tell(page, "  back to the top in 60 steps")
-    await page.evaluate(
-        "document.getElementById('pick-all')?.click()"
-    )
+    await page.evaluate("document.getElementById('pick-all')?.click()")
     await page.evaluate("new Promise(requestAnimationFrame)")
     await tell(page, "  all selected")
     await page.evaluate(

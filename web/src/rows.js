@@ -242,6 +242,8 @@ export function startRows() {
   history.scrollRestoration = "manual";
   countOnly(() => (inView.size ? [...inView] : [document]));
   begin();
+  // Thousands of rows leave at once, rather than one by one through the hands of whoever swaps them.
+  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "results" && event.detail.shouldSwap) event.detail.target.replaceChildren(); });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
   let settling = 0;
   addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });

@@ -15,8 +15,8 @@ class UiLimits:
     #: How long a sign-in lasts without a request, and at most.
     session_idle_timeout_s: float = 12 * 3_600.0
     session_lifetime_max_s: float = 7 * 86_400.0
-    #: People signed in at the same time; beyond it the one idle for longest has to sign in again.
-    sessions_max: int = 10_000
+    #: Sign-outs that a node remembers, so that a copy of the cookie is of no use there.
+    sign_outs_max: int = 10_000
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.

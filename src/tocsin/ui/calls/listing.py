@@ -74,7 +74,7 @@ class CallListHandlers:
             ("GET", "/ui/more/calls", self._gate(self.more)),
             ("GET", "/ui/fresh/calls", self._gate(self.fresh)),
             ("POST", "/ui/calls/rows", self._gate(self.rows)),
-            ("GET", "/ui/live/calls", self._gate(self.live)),
+            ("GET", "/ui/live/calls", self._gate(self.live, elsewhere=self.live_elsewhere)),
         ]
 
     async def list(self, visit: Visit, calls: ServiceCalls) -> Response:
@@ -186,6 +186,11 @@ class CallListHandlers:
 
     async def live(self, visit: Visit, calls: ServiceCalls) -> Response:
         """Tells an open page when its tenant's calls have changed."""
+        return await self.live_elsewhere(visit)
+
+    async def live_elsewhere(self, visit: Visit) -> Response:
+        """The same on a node that has not the agent: it has nothing to tell, and the page looks by itself whenever nothing
+        has been told for a while."""
         tenant = visit.query.get("tenant")
         visit.permit_tenant(Role.READ, tenant)
         if self._streams.full:
