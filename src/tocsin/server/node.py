@@ -191,6 +191,7 @@ class Server:
         if agent is not None:
             await agent.start(self.service)
         hosts = Hosts(settings.host, settings.ui_origins)
+        relay = self._ask_agent if self._cluster is not None and agent is None else None
         self._pages = ui.compose(
             self.service,
             rules=rules,
@@ -200,6 +201,8 @@ class Server:
             call_figures=call_figures,
             agent=self._calls,
             hosts=hosts,
+            secret=secret.encode(),
+            relay=relay,
             limits=settings.ui_limits(),
         )
         self._pages.start()
@@ -207,7 +210,7 @@ class Server:
             self.service,
             rules=rules,
             agent=None if agent is None else agent.calls,
-            relay=self._ask_agent if self._cluster is not None and agent is None else None,
+            relay=relay,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
