@@ -57,7 +57,7 @@ class Cluster:
         self._dial: Dial = dial_with or partial(dial, limits, secret, own)
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
-        self._strangers: set[Called] = set()
+        self._strangers: dict[Called, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._agent_at: bytes | None = None
@@ -65,6 +65,7 @@ class Cluster:
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
         self.router = Router(placement, local, self.link, clock, limits)
+        placement.watch(self._forget_gone)
 
     # ------------------------------------------------------------------ life
 
@@ -174,8 +175,13 @@ class Cluster:
         others = self._placement.others()
         for incarnation, address in others.items():
             self.link(incarnation, address).look()
-        for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
-            self._links.pop(incarnation).close()
+
+    def _forget_gone(self) -> None:
+        """Nodes come and go; each start of one has a link of its own."""
+        if self._links:
+            others = self._placement.others()
+            for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
+                self._links.pop(incarnation).close()
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """See Peers."""
@@ -185,9 +191,12 @@ class Cluster:
         }
         if not asked:
             return {}
-        done, late = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
-        for question in late:
-            question.cancel()
+        try:
+            done, _ = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
+        finally:
+            # Also when whoever asked has gone.
+            for question in asked.values():
+                question.cancel()
         return {
             incarnation: question.result()
             for incarnation, question in asked.items()
