@@ -25,6 +25,7 @@ from tocsin.model.errors import (
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind, Written
+from tocsin.ports.observer import Event, WritesSent
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000
@@ -102,11 +103,12 @@ class Pair:
         self.dials = 0
         self.tasks: set[asyncio.Task[None]] = set()
         self.answers: dict[str, object] = {}
+        self.events: list[Event] = []
         self.ours = self.theirs = Pipe()
         self.session: PeerSession | None = None
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
-            observe=lambda event: None, spawn=self._spawn,
+            observe=self.events.append, spawn=self._spawn,
         )  # fmt: skip
 
     def _spawn(self, work) -> None:
@@ -163,6 +165,7 @@ async def test_writes_that_come_together_travel_together_and_are_answered_one_by
     await pair.turn(to_owner=False)
     frames = [read_to_owner(frame) for frame in pair.ours.sent]
     assert [len(frame.ops) for frame in frames] == [3]
+    assert [event for event in pair.events if isinstance(event, WritesSent)] == [WritesSent(3)]
     await pair.turn()
     for write, settle in pair.owned.accepted:
         settle(Written(write.timer, 7) if write.uuid != b"b" else TimerNotFound("none"))
