@@ -67,6 +67,11 @@ class AgentDatabase:
         return self._database.shared
 
     @property
+    def term(self) -> int:
+        """How often a shared one has changed hands."""
+        return self._database.term
+
+    @property
     def held(self) -> bool:
         """Whether it is this agent's now, as far as that is known. Nothing is written while it isn't."""
         return self._database.held

@@ -144,6 +144,11 @@ class PostgresqlDatabase:
             raise postgresql_meaning(error, self._name) from error
 
     @property
+    def term(self) -> int:
+        """See the port."""
+        return 0 if self._lock is None else self._lock.term
+
+    @property
     def held(self) -> bool:
         """See the port."""
         return self._lock is not None and self._lock.held

@@ -33,7 +33,7 @@ class SqlSettings:
     transaction_idle_ms: int = 3_000
     #: PostgreSQL: how often work is done again after a conflict with another transaction.
     conflicts_max: int = 10
-    #: How long to wait for another agent to give the database up, where nodes don't stand by for that.
+    #: How long a start waits for another agent to give the database up, before it stands by or fails.
     lock_wait_s: float = 2.0
     #: PostgreSQL: how often the agent shows that it moves, and those who stand by look at that.
     lock_check_s: float = 1.0

@@ -106,6 +106,11 @@ class SqliteDatabase:
             raise
 
     @property
+    def term(self) -> int:
+        """Always 0."""
+        return 0
+
+    @property
     def held(self) -> bool:
         """From `open` to `close`: the kernel gives a file's lock to nobody else."""
         return self._loop is not None and not self._closed
