@@ -25,7 +25,9 @@ def beside(node: Node, visitor: Visitor) -> Visitor:
     """The same browser, led to another node."""
     other = node.visitor()
     for cookie in visitor.client.cookies.jar:
-        other.client.cookies.set(cookie.name.replace(visitor.base.rsplit(":")[-1], other.base.rsplit(":")[-1]), cookie.value or "")
+        other.client.cookies.set(
+            cookie.name.replace(visitor.base.rsplit(":")[-1], other.base.rsplit(":")[-1]), cookie.value or ""
+        )
     return other
 
 
