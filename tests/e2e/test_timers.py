@@ -117,6 +117,37 @@ async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> Non
     await expect(page.get_by_role("heading", name="No timer matches")).to_be_visible()
 
 
+async def test_lists_are_narrowed_by_namespace_and_time(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api("namespaces/create", name="billing")
+    await api.create("soon", URL, delay="30m")
+    await api.create("tomorrow", URL, delay="23h")
+    await api.create("far", URL, executeAt="2040-06-01T00:00:00Z")
+    await api.create("bill", URL, namespace="billing", **LATER)
+    await shown.go("/timers")
+    rows = page.locator("#results tbody tr")
+    await expect(rows).to_have_count(3)
+    await page.locator("#due").select_option("next-1h")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_have_attribute("data-id", "soon")
+    await expect(page).to_have_url(re.compile("due=next-1h"))
+    await page.locator("#due").select_option("custom")
+    await page.get_by_label("From (UTC)").fill("2040-05-31T00:00:00")
+    await page.get_by_label("To (UTC)").fill("2040-06-02T00:00:00")
+    await expect(rows).to_have_attribute("data-id", "far")
+    await page.reload()
+    await expect(rows).to_have_count(1)
+    await expect(page.get_by_label("From (UTC)")).to_have_value(re.compile("2040-05-31T00:00"))
+    await page.locator("#due").select_option("")
+    await page.get_by_label("Namespace").select_option("billing")
+    await expect(rows).to_have_attribute("data-id", "bill")
+    await expect(page).to_have_url(re.compile("namespace=billing"))
+    await page.get_by_label("Namespace").select_option("default")
+    await page.get_by_label("Rows").select_option("25")
+    await expect(page).to_have_url(re.compile("rows=25"))
+    await expect(rows).to_have_count(3)
+
+
 async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> None:
     page = shown.page
     for number in range(15):
@@ -146,6 +177,9 @@ async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Windo
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go("/timers/default/t")
     await expect(page.get_by_text("It waits in the store")).to_be_visible()
+    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explain"))
+    for fact in ("Shard", "Owner", "Shard’s version", "Shard’s lag", "Its calls in flight", "Asked for", "UUID"):
+        await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
     await page.get_by_text("Reschedule").click()
     await page.get_by_role("button", name="in 1 day").click()
     await expect(page.get_by_text("Moved to its new time.")).to_be_visible()
