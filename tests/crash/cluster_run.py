@@ -69,6 +69,20 @@ async def three_nodes(
 ) -> AsyncIterator[Run]:
     """Three nodes that share the shards, each with its own way to the database, and clients at work. `prepare` is called
     before they start."""
+    servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
+    for server in servers:
+        server.env |= env or {}
+    if prepare is not None:
+        await prepare(servers)
+    async with running(*servers):
+        await shared_by(servers, set(NAMES))
+        async with at_work(servers) as run:
+            yield run
+
+
+@asynccontextmanager
+async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
+    """Clients, and a receiver that now and then fails, of nodes that run."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     chance, ledger = random.Random(seed), Ledger()
@@ -77,13 +91,7 @@ async def three_nodes(
         ledger.receive(body, now_us())
         return (500, b"") if chance.random() < 0.03 else (200, b"")
 
-    servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
-    for server in servers:
-        server.env |= env or {}
-    if prepare is not None:
-        await prepare(servers)
-    async with Receiver(answer) as receiver, running(*servers):
-        await shared_by(servers, set(NAMES))
+    async with Receiver(answer) as receiver:
         run = Run(servers, ledger, ClusterLoad(servers, ledger, receiver.url, seed))
         run.load.start()
         await run.goes_on(500)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, QUICK, three_nodes
+from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, QUICK, at_work, three_nodes
 from tests.support.cluster import (
     DATABASES,
     is_ready,
@@ -17,10 +17,13 @@ from tests.support.cluster import (
     now_us,
     own_database,
     owners,
+    running,
     shared_by,
     until,
 )
+from tests.support.server import ServerProcess
 
+_WORKERS = 3
 #: Where two databases are tried, one is with the settings that users have.
 _SETTINGS = [("postgresql", {}), ("mysql", QUICK)]
 
@@ -41,11 +44,11 @@ async def test_a_killed_node_is_replaced_by_the_others(
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("database", "env", "still_s"), [("postgresql", {}, 20), ("mysql", {}, 9)])
+@pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
 async def test_a_node_that_stood_still_can_do_no_harm(
-    tmp_path: Path, database: str, env: dict[str, str], still_s: float, request: pytest.FixtureRequest
+    tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:
-    async with three_nodes(tmp_path, [await new_database(request, database)] * 3, env=env) as run:
+    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
         frozen = run.servers[1]
         assert frozen.process is not None
         stopped_at = run.fault()
@@ -53,7 +56,7 @@ async def test_a_node_that_stood_still_can_do_no_harm(
         frozen.process.send_signal(signal.SIGSTOP)
         await shared_by([run.servers[0], run.servers[2]], {"one", "three"})
         print(f"taken over after {(now_us() - stopped_at) / 1e6:.1f} s")
-        await asyncio.sleep(still_s - (now_us() - stopped_at) / 1e6)
+        await asyncio.sleep(max(still_s - (now_us() - stopped_at) / 1e6, 0))
         assert (await owners(run.servers[0])).keys() == {"one", "three"}
         frozen.process.send_signal(signal.SIGCONT)
         run.fault()
@@ -98,3 +101,27 @@ async def test_a_rolling_restart_fails_no_request(
             await shared_by(run.servers, set(NAMES))
         await run.reckoned()
         assert dict(run.load.failures) == {}
+
+
+@pytest.mark.timeout(240)
+async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postgresql_url: str) -> None:
+    server = ServerProcess(
+        tmp_path / "data", "--store", postgresql_url, "--workers", str(_WORKERS), "--shards", "12", "--no-agent"
+    )
+    async with running(server):
+
+        async def is_shared() -> bool:
+            seen = await owners(server)
+            return len(seen) == _WORKERS and None not in seen
+
+        async def is_over() -> bool:
+            return "rolling restart done" in server.log()
+
+        await until(is_shared)
+        async with at_work([server]) as run:
+            assert server.process is not None
+            server.process.send_signal(signal.SIGHUP)
+            await until(is_over, 150)
+            await until(is_shared)
+            await run.reckoned()
+            assert dict(run.load.failures) == {}

@@ -108,7 +108,8 @@ async def test_nodes_that_lose_one_another_keep_their_shards(tmp_path: Path, pos
         before = await owners(run.servers[0])
         run.fault()
         network.cut_off_third_from_peers(run.servers[2])
-        await run.goes_on()
+        # Slowly: whoever asks a node for a shard on the other side waits for as long as a write may take.
+        await run.goes_on(20)
         await asyncio.sleep(_STAYS_CUT_OFF_S)
         assert await owners(run.servers[0]) == before == await owners(run.servers[2])
         run.fault()

@@ -20,6 +20,9 @@ from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 
+#: How long things may take on a machine with much else to do, before a test gives up.
+_START_TIMEOUT_S, _PATIENCE_S = 90.0, 60.0
+
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql")
 
@@ -124,7 +127,7 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
     return Counter(shard["owner"] for shard in shards)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = _PATIENCE_S) -> None:
     """Asks until it holds."""
     async with asyncio.timeout(timeout_s):
         while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask
@@ -142,10 +145,10 @@ async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
 
 @asynccontextmanager
 async def running(*servers: ServerProcess) -> AsyncIterator[None]:
-    """Starts them; at the end kills whoever still runs."""
+    """Starts them, the first alone, since it makes the tables; at the end kills whoever still runs."""
     try:
-        for server in servers:
-            await server.start()
+        await servers[0].start(_START_TIMEOUT_S)
+        await asyncio.gather(*(server.start(_START_TIMEOUT_S) for server in servers[1:]))
         yield
     finally:
         for server in servers:

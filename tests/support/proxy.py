@@ -36,6 +36,7 @@ class Proxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
+        self.speak()
         tasks = list(self._pairs)
         for task in tasks:
             task.cancel()
