@@ -43,6 +43,7 @@ FROM_BEGINNING_EVERY = 10
 #: Virtual microseconds from one timer's creation to the next one's.
 STEP_US = 20
 START_US = 1_800_000_000_000_000
+FAR_US = 365 * 86_400 * 1_000_000
 
 
 class NoEdges(LeftEdges):
@@ -74,8 +75,14 @@ class Queue:
         """The virtual clock."""
         return START_US + self.made * STEP_US
 
-    async def fill(self) -> None:
-        """Only creates, until as many are pending as will be."""
+    async def fill(self, far: int) -> None:
+        """Only creates, until as many are pending as will be: at first `far` that will not ring in this run."""
+        for first in range(0, far, BATCH_ROWS):
+            parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
+            for number in range(first, min(first + BATCH_ROWS, far)):
+                row = self._row(self._random.randbytes(16), f"far-{number:09d}-reminder")
+                parts[number % SHARDS].upserts.append(row._replace(execute_at=row.execute_at + FAR_US))
+            await self._store.apply([part for part in parts if part.upserts])
         while self.made < self._spread // 2:
             parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
             self._create(parts)
@@ -191,7 +198,7 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace) -> dict[
 
 async def _pass(store: PostgresStore, sizes: Sizes, variant: Variant, args: argparse.Namespace) -> dict[str, Any]:
     queue = Queue(store, args.pending, args.retries, args.history)
-    await queue.fill()
+    await queue.fill(args.far)
     # Until what is due in a round is what is made in one.
     while queue.made < 3 * args.pending:
         await queue.round()
@@ -247,6 +254,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--timers", type=int, default=3_000_000, help="how many pass through each variant")
     parser.add_argument("--pending", type=int, default=200_000, help="how many are pending all the time")
+    parser.add_argument("--far", type=int, default=0, help="how many more are pending, far from due")
     parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it rings")
     parser.add_argument("--history", action="store_true", help="with history rows, which are purged in their turn")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="some of " + ", ".join(VARIANTS))

@@ -24,12 +24,14 @@ _RESET = (
     "vacuum_truncate)"
 )
 
+_NAPTIME = (("autovacuum_naptime", "1min"),)
+
 VARIANTS = {
     variant.name: variant
     for variant in (
-        Variant("shipped", "the schema as it is, the server's naptime of a minute"),
-        Variant("naptime", "the same, autovacuum looking every 10 s", system=(("autovacuum_naptime", "10s"),)),
-        Variant("default-vacuum", "the server's own autovacuum settings", _RESET),
+        Variant("shipped", "the schema as it is, autovacuum_naptime 10 s"),
+        Variant("slow-naptime", "the schema as it is, PostgreSQL's own naptime", system=_NAPTIME),
+        Variant("default-vacuum", "all of autovacuum as PostgreSQL has it", _RESET, system=_NAPTIME),
         Variant("no-vacuum", "no vacuum at all", "ALTER TABLE timers SET (autovacuum_enabled = off)"),
         Variant("full-pages", "fillfactor 100", "ALTER TABLE timers SET (fillfactor = 100)"),
         Variant("loose-pages", "fillfactor 70", "ALTER TABLE timers SET (fillfactor = 70)"),

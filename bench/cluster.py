@@ -1,12 +1,12 @@
 """`make bench-cluster`: 1, 2 and 4 nodes on one PostgreSQL server, started here, synced as in production.
 
     python -m bench.cluster                    # everything, less than five minutes
-    python -m bench.cluster --only limited     # some of limited,free,idle
+    python -m bench.cluster --only limited     # some of limited,free,shards
     python -m bench.cluster --quick            # a third of the load
 
 *limited*: each node has the same small share of a core (`--share`), so that nodes are the limit although load, nodes and
-database share one machine. *free*: nodes take what they get; the machine is the limit. *idle*: what shards cost when
-nothing happens. Prints a table and writes JSON to bench/results/. How to read it: docs/explanation/scale.md.
+database share one machine. *free*: nodes take what they get; the machine is the limit. *shards*: what it costs one node
+that there are many. Prints a table and writes JSON to bench/results/. How to read it: docs/explanation/scale.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Figures = dict[str, Any]
 
 NODES = (1, 2, 4)
 SHARDS = 64
-IDLE_SHARDS = (16, 256, 1024)
+MANY_SHARDS = (16, 256, 1024)
 IDLE_S = 10.0
 _HOUR_US = 3_600_000_000
 #: Timers a second that a node manages on a whole core, about: so much load as takes some seconds.
@@ -53,21 +53,25 @@ class Bench:
         self._cores = cores
         self._seconds = seconds
         self._runs = 0
+        # Until it is measured.
+        self._batch_per_s = cores * BATCH_PER_S / 4
 
     def creates(self, kind: str, *, batch: int = 0, owners: bool = False) -> Figures:
-        """Timers for an hour from now, as fast as they are taken."""
+        """Timers for an hour from now, as fast as they are taken; and in how few messages the forwarded ones travelled."""
         connections = len(self.cluster.nodes) * (4 if batch else 32)
         count = int(self._cores * self._seconds * (BATCH_PER_S if batch else SINGLE_PER_S))
         count -= count % (connections * max(batch, 1))
-        octets = self.cluster.database_octets()
+        writes, messages = self._forwarded()
         used, result = self._load(count, batch, connections, owners)
-        return {
+        forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
+        self._batch_per_s = result["per_s"] if batch else self._batch_per_s
+        figures = {
             f"{kind}, per s": result["per_s"],
             f"{kind}, p50 ms": result["p50_ms"],
             f"{kind}, p99 ms": result["p99_ms"],
             **_costs(kind, used, result["timers"]),
-            f"{kind}, database network bytes each": (self.cluster.database_octets() - octets) / result["timers"],
         }
+        return figures | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
 
     def forwarding(self) -> Figures:
         """The same bearable load to owners only, then to any node."""
@@ -85,13 +89,6 @@ class Bench:
                 f"{kind} at {FORWARD_RATE}/s, messages a forwarded write": sent / max(forwarded, 1),
             }
         return figures
-
-    def messages(self, kind: str, measure: Callable[[], Figures]) -> Figures:
-        """A load's figures, and in how few messages its forwarded writes travelled."""
-        writes, messages = self._forwarded()
-        figures = measure()
-        forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
-        return figures | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
 
     def fires(self) -> Figures:
         """Timers due at one instant, called as fast as can be; then such that are due evenly, at half of that rate."""
@@ -125,11 +122,11 @@ class Bench:
             connections=connections, spread=10, rate=rate, prefix=self._prefix(), total_shards=self.cluster.total_shards,
             **options,
         )  # fmt: skip
-        return self.cluster.since(before), result
+        return self.cluster.used() - before, result
 
     def _due(self, count: int, *, spread_s: float) -> tuple[int, Used, dict[str, Any]]:
         connections = len(self.cluster.nodes) * 4
-        due = processes.now_us() + 3_000_000 + int(2e6 * count / (self._cores * BATCH_PER_S))
+        due = processes.now_us() + 3_000_000 + int(2e6 * count / self._batch_per_s)
         processes.load(
             self.cluster.ports, self._receiver_port, due_us=due, count=count, batch=DUE_BATCH,
             connections=connections, spread=spread_s, prefix=self._prefix(),
@@ -140,9 +137,8 @@ class Bench:
         time.sleep(max(ahead_s - 0.3, 0))
         before = self.cluster.used()
         seen = wait_for(self._receiver_port, count, 60 + spread_s)
-        # The last of them are recorded a moment later.
-        time.sleep(0.5)
-        return count - seen, self.cluster.since(before), stats_of(self._receiver_port)
+        self.cluster.wait_until_quiet()
+        return count - seen, self.cluster.used() - before, stats_of(self._receiver_port)
 
     def _prefix(self) -> str:
         self._runs += 1
@@ -154,6 +150,8 @@ def _costs(kind: str, used: Used, timers: int) -> Figures:
         f"{kind}, CPU s of nodes per 1,000": used.nodes_s / timers * 1_000,
         f"{kind}, CPU s of database per 1,000": used.database_s / timers * 1_000,
         f"{kind}, log bytes each": used.wal_bytes / timers,
+        f"{kind}, network bytes each, database": used.database_octets / timers,
+        **({f"{kind}, network bytes each, nodes": used.peers_octets / timers} if used.peers_octets else {}),
     }
 
 
@@ -168,30 +166,48 @@ def loaded(server: Database, count: int, share: float | None, seconds: float) ->
         figures: Figures = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
         if nodes.limited_by is not None:
             figures["limited by"] = nodes.limited_by
-        figures |= bench.messages("create single", lambda: bench.creates("create single"))
-        before = nodes.size_mib("timers")
-        figures |= bench.messages("create batch", lambda: bench.creates("create batch", batch=500))
+        figures |= bench.creates("create single")
+        figures |= bench.creates("create batch", batch=500)
         if share is not None and count > 1:
             figures |= bench.creates("create single to owners", owners=True)
             figures |= bench.creates("create batch to owners", batch=500, owners=True)
-        figures |= {"MiB of timers and indexes": sum(nodes.size_mib("timers")) - sum(before)}
         if share is None and count == NODES[-1]:
             figures |= bench.forwarding()
-        return figures | bench.fires()
+        figures |= bench.fires()
+        if share is None:
+            figures["MiB of a node"] = max(node.memory_mib() for node in nodes.nodes)
+        if share is None and count > 1:
+            figures["shards taken over after SIGKILL, s"] = nodes.take_over_s()
+        return figures
 
 
-def idle(server: Database, shards: int) -> Figures:
-    """A node that owns so many shards in which nothing happens."""
-    with processes.folder() as folder, cluster(server, folder, 1, shards) as nodes:
+def by_shards(server: Database, shards: int, seconds: float) -> Figures:
+    """A node that owns so many shards: when nothing happens, and under load."""
+    with (
+        processes.folder() as folder,
+        processes.receiver() as receiver,
+        cluster(server, folder, 1, shards) as nodes,
+    ):
         time.sleep(3)
         before = nodes.used()
         time.sleep(IDLE_S)
-        used = nodes.since(before)
-        return {
-            "CPU share of the node": used.nodes_s / IDLE_S,
-            "CPU share of the database": used.database_s / IDLE_S,
-            "log bytes a second": used.wal_bytes / IDLE_S,
-            "node MiB": nodes.nodes[0].memory_mib(),
+        used = nodes.used() - before
+        figures = {
+            "idle, CPU share of the node": used.nodes_s / IDLE_S,
+            "idle, CPU share of the database": used.database_s / IDLE_S,
+            "idle, log bytes a second": used.wal_bytes / IDLE_S,
+            "idle, network bytes a second": used.database_octets / IDLE_S,
+            "idle, node MiB": nodes.nodes[0].memory_mib(),
+        }
+        bench = Bench(nodes, receiver.port, 1.0, seconds)
+        figures |= bench.creates("create single")
+        made, (table, indexes) = nodes.metric("tocsin_timers_created_total"), nodes.timers_bytes()
+        figures |= bench.creates("create batch", batch=500)
+        made = nodes.metric("tocsin_timers_created_total") - made
+        grown_table, grown_indexes = nodes.timers_bytes()
+        return figures | {
+            "disk bytes a pending timer, table": (grown_table - table) / made,
+            "disk bytes a pending timer, indexes": (grown_indexes - indexes) / made,
         }
 
 
@@ -204,8 +220,8 @@ def run(args: argparse.Namespace) -> dict[str, Figures]:
         for part, share in (("limited", args.share), ("free", None)):
             for count in NODES:
                 plan[f"{part}, {count} nodes"] = lambda count=count, share=share: loaded(server, count, share, seconds)
-        for shards in IDLE_SHARDS:
-            plan[f"idle, {shards} shards"] = lambda shards=shards: idle(server, shards)
+        for shards in MANY_SHARDS:
+            plan[f"shards, {shards}"] = lambda shards=shards: by_shards(server, shards, seconds)
         for name, measure in plan.items():
             if name.split(",")[0] in args.only.split(","):
                 print(f"measuring {name} …", file=sys.stderr, flush=True)
@@ -234,7 +250,7 @@ def _cell(value: Any) -> str:
 def main() -> int:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="limited,free,idle", help="some of limited,free,idle")
+    parser.add_argument("--only", default="limited,free,shards", help="some of limited,free,shards")
     parser.add_argument("--share", type=float, default=0.15, help="of a core, for each node, in the limited part")
     parser.add_argument("--quick", action="store_true", help="a third of the load")
     parser.add_argument("--out", default="bench/results", help="folder of the JSON")

@@ -17,6 +17,7 @@ SETTINGS = {
     "max_wal_size": "8GB",
     "checkpoint_timeout": "15min",
     "wal_compression": "on",
+    "autovacuum_naptime": "10s",
     "max_connections": "200",
 }
 

@@ -7,8 +7,9 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
@@ -18,15 +19,23 @@ from bench.processes import Running
 
 READY_TIMEOUT_S = 90.0
 SETTLED_S = 1.5
+#: So long without more log than heartbeats and the server itself write.
+QUIET_S, QUIET_BYTES = 0.5, 4_096
 
 
 @dataclass
 class Used:
-    """Since some moment: processor seconds of the nodes and of the database server, bytes of its log."""
+    """Since some moment: processor seconds of the nodes and of the database server, bytes of its log, bytes that nodes have
+    exchanged with it and with one another."""
 
     nodes_s: float
     database_s: float
     wal_bytes: int
+    database_octets: int
+    peers_octets: int
+
+    def __sub__(self, before: Used) -> Used:
+        return Used(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
 
 class Cluster:
@@ -38,6 +47,8 @@ class Cluster:
         self.limited_by = limited_by
         self._url = url
         self.owned = [_owned(node) for node in nodes]
+        members = processes.cluster_of(nodes[0].port)["nodes"]
+        self._peer_ports = [int(member["address"].rpartition(":")[2]) for member in members if member["address"]]
 
     @property
     def ports(self) -> str:
@@ -56,41 +67,62 @@ class Cluster:
 
     def used(self) -> Used:
         """Since their starts."""
-        return Used(sum(node.cpu_s() for node in self.nodes), self.database.cpu_s(), asyncio.run(_wal(self._url)))
-
-    def since(self, before: Used) -> Used:
-        """Since `before`."""
-        now = self.used()
-        return Used(now.nodes_s - before.nodes_s, now.database_s - before.database_s, now.wal_bytes - before.wal_bytes)
+        return Used(
+            sum(node.cpu_s() for node in self.nodes),
+            self.database.cpu_s(),
+            asyncio.run(_wal(self._url)),
+            _octets([self.database.port]),
+            _octets(self._peer_ports),
+        )
 
     def metric(self, name: str) -> float:
         """The sum over all nodes."""
         return sum(processes.metric(node.port, name) for node in self.nodes)
 
-    def database_octets(self) -> int:
-        """Bytes that nodes and database have sent one another over the connections that are open now."""
-        command = ["ss", "-tinH", f"sport = :{self.database.port}"]
-        words = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        return sum(int(word.partition(":")[2]) for word in words if word.startswith(("bytes_sent:", "bytes_received:")))
+    def timers_bytes(self) -> tuple[int, int]:
+        """What the table of timers and its indexes take on disk."""
+        return asyncio.run(_size(self._url, "timers"))
 
-    def size_mib(self, table: str) -> tuple[float, float]:
-        """MiB of a table and of its indexes."""
-        return asyncio.run(_size(self._url, table))
+    def wait_until_quiet(self) -> None:
+        """Returns when nothing more is written: what has rung is recorded a moment later."""
+        written, since = 0, time.monotonic()
+        while time.monotonic() - since < QUIET_S:
+            former, written = written, asyncio.run(_wal(self._url))
+            if written - former > QUIET_BYTES:
+                since = time.monotonic()
+            time.sleep(0.05)
+
+    def take_over_s(self) -> float:
+        """Kills the last node; seconds until the others own all of its shards."""
+        last = self.nodes.pop()
+        last.process.kill()
+        last.process.wait()
+        began = time.monotonic()
+        _wait_until_shared(self.nodes, self.total_shards, settled_s=0.0)
+        return time.monotonic() - began
 
 
 async def _wal(url: str) -> int:
     return int(await _ask(url, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
 
-async def _size(url: str, table: str) -> tuple[float, float]:
-    sizes = [
-        float(await _ask(url, f"SELECT {function}('tocsin.{table}') / 1048576.0"))
-        for function in ("pg_table_size", "pg_indexes_size")
-    ]
-    return sizes[0], sizes[1]
+async def _size(url: str, table: str) -> tuple[int, int]:
+    return (
+        int(await _ask(url, f"SELECT pg_table_size('tocsin.{table}')")),
+        int(await _ask(url, f"SELECT pg_indexes_size('tocsin.{table}')")),
+    )
 
 
-async def _ask(url: str, sql: str) -> object:
+def _octets(ports: list[int]) -> int:
+    """Bytes sent and received by the open connections whose listening side has one of these ports."""
+    if not ports:
+        return 0
+    command = ["ss", "-tinH", " or ".join(f"sport = :{port}" for port in ports)]
+    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return sum(int(word.partition(":")[2]) for word in words if word.startswith(("bytes_sent:", "bytes_received:")))
+
+
+async def _ask(url: str, sql: str) -> Any:
     session = await asyncpg.connect(url)
     try:
         return await session.fetchval(sql)
@@ -112,6 +144,7 @@ def cluster(database: Database, folder: Path, count: int, shards: int, share: fl
             data = folder / f"{count}-{shards}-{share or 1}-{number}"
             data.mkdir()
             nodes.append(stack.enter_context(_node(data, f"node-{number}", url, shards)))
+        stack.callback(_end_together, nodes)
         _wait_until_shared(nodes, shards)
         limited_by = None
         for node in nodes:
@@ -132,7 +165,15 @@ def _node(data: Path, name: str, url: str, shards: int) -> contextlib.AbstractCo
     return processes.serving(data, "--no-agent", "--shards", str(shards), environment=environment)
 
 
-def _wait_until_shared(nodes: list[Running], shards: int) -> None:
+def _end_together(nodes: list[Running]) -> None:
+    """Each in order, none waiting for another."""
+    for node in nodes:
+        node.process.terminate()
+    for node in nodes:
+        node.process.wait(60)
+
+
+def _wait_until_shared(nodes: list[Running], shards: int, settled_s: float = SETTLED_S) -> None:
     """Until every shard has an owner that knows it, every node owns some, and that has stayed so for a while."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     owned, since = [[0]], 0.0
@@ -140,7 +181,7 @@ def _wait_until_shared(nodes: list[Running], shards: int) -> None:
         former, owned = owned, [_owned(node) for node in nodes]
         if owned != former or sum(map(len, owned)) != shards or not all(owned):
             since = time.monotonic()
-        elif time.monotonic() - since > SETTLED_S:
+        elif time.monotonic() - since >= settled_s:
             return
         if time.monotonic() > deadline:
             parts = [len(each) for each in owned]
