@@ -43,18 +43,21 @@ class ServiceAgent:
     the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
     `observe` gets the events, beside metrics and logs. The agent shares the node's HTTP client with the timers, and
-    their engine where the settings have it tell due times: then the engine has to be given `caller`, which knows both
-    kinds of rings, and to be running before `start`.
+    their engine where the settings have it tell due times: then the engine rings through `caller`, which knows both kinds
+    of rings, and has to be running before `start`. `timers_shared` says whether the other nodes have its timers, too.
     """
 
     def __init__(
         self,
         settings: Settings,
         client: HttpCaller,
+        caller: AgentCaller,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
-        claimant: Claimant = Claimant(),  # noqa: B008 -- immutable
+        claimant: Claimant,
+        *,
+        timers_shared: bool,
     ) -> None:
         self._settings = settings
         self.limits = settings.agent_limits()
@@ -63,12 +66,11 @@ class ServiceAgent:
         self._client = client
         self._rules = rules
         self._claimant = claimant
+        self._timers_shared = timers_shared
         self._log = AgentLog(time.monotonic)
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges, time.time)
-        self.caller = (
-            AgentCaller(client, clock, self.limits.polling_batch_max) if settings.agent_timer == "engine" else None
-        )
+        self._caller = caller
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
@@ -150,7 +152,7 @@ class ServiceAgent:
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
         """Timers of an engine that other nodes don't have would be lost to them."""
-        return database.shared and self.caller is None
+        return database.shared and (self._timers_shared or self._settings.agent_timer == "polling")
 
     async def _take_turns(self) -> None:
         while True:
@@ -178,7 +180,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            self.caller,
+            self._caller,
             service,
             self._clock,
             self._rules,
@@ -208,8 +210,9 @@ class ServiceAgent:
     # ------------------------------------------------------------------ what is told
 
     def _stands_by(self, node: str) -> None:
-        self.runs_at = node
-        self._observe(AgentStandsBy(node))
+        if node != self.runs_at:
+            self.runs_at = node
+            self._observe(AgentStandsBy(node))
 
     def _observe(self, event: AgentEvent) -> None:
         self.metrics(event)

@@ -41,7 +41,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: HttpCaller,
-        caller: AgentCaller | None,
+        caller: AgentCaller,
         service: TimerService,
         clock: Clock,
         rules: InputRules,
@@ -56,7 +56,7 @@ class AgentModules:
         orchestration.attach(bus)
         self._watchdog = Watchdog(database.calls, registry, clock, limits, observe)
         timers: Timers
-        if caller is not None:
+        if settings.agent_timer == "engine":
             timers = EngineTimers(service, caller, clock, limits)
         else:
             timers = PollingTimers(database.timers, clock, limits, observe)
