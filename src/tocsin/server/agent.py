@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 
@@ -156,22 +157,27 @@ class ServiceAgent:
 
     async def _take_turns(self) -> None:
         while True:
+            pause_s = 0.0
             try:
-                if self._database is None:
-                    database = self._new_database()
-                    await database.open(float("inf"), self._stands_by)
-                    self._database = database
-                    await self._begin(database)
-                reason = await self._database.lost()
+                self._observe(AgentLost(await self._have_a_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
-                reason = f"{type(error).__name__}: {error}"
-                self._observe(AgentStepFailed("taking over", reason))
-                await self._give_up()
+                self._step_failed("taking over", error)
                 # Time for another node, which may be luckier.
-                await asyncio.sleep(self._sql.takeover_pause_s)
-            else:
-                self._observe(AgentLost(reason))
+                pause_s = self._sql.takeover_pause_s
+            try:
                 await self._give_up()
+            except Exception as error:  # noqa: BLE001 -- as above; what was left open is of no use any more
+                self._step_failed("standing by", error)
+            await asyncio.sleep(pause_s)
+
+    async def _have_a_turn(self) -> str:
+        """Waits for it, unless it has come at the start, and returns why it is over."""
+        if self._database is None:
+            database = self._new_database()
+            await database.open(math.inf, self._stands_by)
+            self._database = database
+            await self._begin(database)
+        return await self._database.lost()
 
     async def _begin(self, database: AgentDatabase) -> None:
         service = self._service
@@ -213,6 +219,9 @@ class ServiceAgent:
         if node != self.runs_at:
             self.runs_at = node
             self._observe(AgentStandsBy(node))
+
+    def _step_failed(self, step: str, error: Exception) -> None:
+        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
 
     def _observe(self, event: AgentEvent) -> None:
         self.metrics(event)

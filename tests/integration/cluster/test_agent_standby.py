@@ -108,7 +108,7 @@ async def test_without_links_a_node_that_stands_by_says_whom_to_ask(tmp_path: Pa
     one, two = (node(tmp_path, name, postgresql_url, "--host", "0.0.0.0", "--insecure") for name in ("one", "two"))
     async with running(one, two):
         status, problem = await submit(two, _new_id())
-        assert (status, problem["error"]) == (503, "UNAVAILABLE")
+        assert status == 503
         assert "runs on node one" in problem["message"]
         assert "retry-after" in (await text(two, f"/api/tenants/{_new_id()}/service-calls")).lower()
         await one.kill()
