@@ -105,10 +105,7 @@ class AgentRelay:
     def _why_not(self) -> str:
         agent = self.agent
         if self.cluster is None and agent is not None:
-            return (
-                f"the service agent runs on node {agent.runs_at}, and this one can't ask it without cluster.secret; ask "
-                "that one"
-            )
+            return f"the service agent runs on node {agent.runs_at}; this one stands by, and has no link to it: ask that one"
         known = f"; it was on node {agent.runs_at} last" if agent is not None and agent.runs_at else ""
         return f"no node runs the service agent now{known}; another takes over within seconds, try again"
 

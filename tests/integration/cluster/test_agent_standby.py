@@ -104,8 +104,17 @@ async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgres
 
 
 @pytest.mark.timeout(120)
-async def test_without_links_a_node_that_stands_by_says_whom_to_ask(tmp_path: Path, postgresql_url: str) -> None:
-    one, two = (node(tmp_path, name, postgresql_url, "--host", "0.0.0.0", "--insecure") for name in ("one", "two"))
+async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to_ask(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    one, two = (
+        ServerProcess(
+            tmp_path / name,
+            *("--agent-database", postgresql_url),
+            env={"TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms"},
+        )
+        for name in ("one", "two")
+    )
     async with running(one, two):
         status, problem = await submit(two, _new_id())
         assert status == 503
