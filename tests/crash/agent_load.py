@@ -17,6 +17,8 @@ from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 
 CLIENTS = 8
+#: Between two calls of a client: enough of them are under way at any moment, and not so many that checking takes minutes.
+PACE_S = 0.05
 TENANTS = 3
 #: How long a client waits for an answer: longer than a request may wait for a node that runs the agent.
 ANSWER_TIMEOUT_S = 25.0
@@ -77,6 +79,7 @@ class AgentLoad:
         any_node.gone = self.gone
         while not self._stopping:
             await self._submit(any_node)
+            await asyncio.sleep(PACE_S)
         any_node.close()
 
     async def _submit(self, any_node: AnyNode) -> None:

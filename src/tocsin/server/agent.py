@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 
@@ -43,18 +44,21 @@ class ServiceAgent:
     the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
 
     `observe` gets the events, beside metrics and logs. The agent shares the node's HTTP client with the timers, and
-    their engine where the settings have it tell due times: then the engine has to be given `caller`, which knows both
-    kinds of rings, and to be running before `start`.
+    their engine where the settings have it tell due times: then the engine rings through `caller`, which knows both kinds
+    of rings, and has to be running before `start`. `timers_shared` says whether the other nodes have its timers, too.
     """
 
     def __init__(
         self,
         settings: Settings,
         client: HttpCaller,
+        caller: AgentCaller,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
-        claimant: Claimant = Claimant(),  # noqa: B008 -- immutable
+        claimant: Claimant,
+        *,
+        timers_shared: bool,
     ) -> None:
         self._settings = settings
         self.limits = settings.agent_limits()
@@ -63,12 +67,11 @@ class ServiceAgent:
         self._client = client
         self._rules = rules
         self._claimant = claimant
+        self._timers_shared = timers_shared
         self._log = AgentLog(time.monotonic)
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges, time.time)
-        self.caller = (
-            AgentCaller(client, clock, self.limits.polling_batch_max) if settings.agent_timer == "engine" else None
-        )
+        self._caller = caller
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
@@ -150,26 +153,31 @@ class ServiceAgent:
 
     def _can_stand_by(self, database: AgentDatabase) -> bool:
         """Timers of an engine that other nodes don't have would be lost to them."""
-        return database.shared and self.caller is None
+        return database.shared and (self._timers_shared or self._settings.agent_timer == "polling")
 
     async def _take_turns(self) -> None:
         while True:
+            pause_s = 0.0
             try:
-                if self._database is None:
-                    database = self._new_database()
-                    await database.open(float("inf"), self._stands_by)
-                    self._database = database
-                    await self._begin(database)
-                reason = await self._database.lost()
+                self._observe(AgentLost(await self._have_a_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
-                reason = f"{type(error).__name__}: {error}"
-                self._observe(AgentStepFailed("taking over", reason))
-                await self._give_up()
+                self._step_failed("taking over", error)
                 # Time for another node, which may be luckier.
-                await asyncio.sleep(self._sql.takeover_pause_s)
-            else:
-                self._observe(AgentLost(reason))
+                pause_s = self._sql.takeover_pause_s
+            try:
                 await self._give_up()
+            except Exception as error:  # noqa: BLE001 -- as above; what was left open is of no use any more
+                self._step_failed("standing by", error)
+            await asyncio.sleep(pause_s)
+
+    async def _have_a_turn(self) -> str:
+        """Waits for it, unless it has come at the start, and returns why it is over."""
+        if self._database is None:
+            database = self._new_database()
+            await database.open(math.inf, self._stands_by)
+            self._database = database
+            await self._begin(database)
+        return await self._database.lost()
 
     async def _begin(self, database: AgentDatabase) -> None:
         service = self._service
@@ -178,7 +186,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            self.caller,
+            self._caller,
             service,
             self._clock,
             self._rules,
@@ -208,8 +216,12 @@ class ServiceAgent:
     # ------------------------------------------------------------------ what is told
 
     def _stands_by(self, node: str) -> None:
-        self.runs_at = node
-        self._observe(AgentStandsBy(node))
+        if node != self.runs_at:
+            self.runs_at = node
+            self._observe(AgentStandsBy(node))
+
+    def _step_failed(self, step: str, error: Exception) -> None:
+        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
 
     def _observe(self, event: AgentEvent) -> None:
         self.metrics(event)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from tocsin.agent.adapters.agent_caller import AgentCaller
@@ -11,7 +12,7 @@ from tocsin.agent.adapters.engine_timers import EngineTimers
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
-from tocsin.agent.events import AgentObserver
+from tocsin.agent.events import AgentObserver, AgentStepFailed
 from tocsin.agent.execution.executor import Executor
 from tocsin.agent.execution.handlers import ExecutionHandlers
 from tocsin.agent.messages import Registry
@@ -41,7 +42,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: HttpCaller,
-        caller: AgentCaller | None,
+        caller: AgentCaller,
         service: TimerService,
         clock: Clock,
         rules: InputRules,
@@ -50,13 +51,15 @@ class AgentModules:
         limits = settings.agent_limits()
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
+        self._observe = observe
+        self._abandon_timeout_us = limits.command_timeout_us
         self._drain_timeout_us = settings.engine_limits().drain_timeout_us
         self._bus = bus = _make_bus(settings, registry, observe, database)
         orchestration = Orchestration(database.calls, registry, clock, limits, observe)
         orchestration.attach(bus)
         self._watchdog = Watchdog(database.calls, registry, clock, limits, observe)
         timers: Timers
-        if caller is not None:
+        if settings.agent_timer == "engine":
             timers = EngineTimers(service, caller, clock, limits)
         else:
             timers = PollingTimers(database.timers, clock, limits, observe)
@@ -93,13 +96,22 @@ class AgentModules:
 
     async def abandon(self) -> None:
         """Ends everything at once, in a database that isn't this agent's any more: nothing could be written. Requests
-        under way go on, unheard; whoever has the database takes them for interrupted. Also after a failed start."""
-        await self._executor.drain(0)
-        # Whoever waits for a message to be dealt with is told that it won't be.
-        await self._bus.close()
-        await self._timer.close()
-        await self._watchdog.close()
-        await self._dispatcher.close()
+        under way go on, unheard; whoever has the database takes them for interrupted. Also after a failed start.
+        A part that doesn't end is told of and left to itself: its writes are refused."""
+        parts: dict[str, Callable[[], Awaitable[object]]] = {
+            "executions": partial(self._executor.drain, 0),
+            # Whoever waits for a message to be dealt with is told that it won't be.
+            "bus": self._bus.close,
+            "timer": self._timer.close,
+            "watchdog": self._watchdog.close,
+            "outbox": self._dispatcher.close,
+        }
+        for part, end in parts.items():
+            try:
+                async with asyncio.timeout(self._abandon_timeout_us / 1e6):
+                    await end()
+            except Exception as error:  # noqa: BLE001 -- the others have to end all the same
+                self._observe(AgentStepFailed(f"{part} end", f"{type(error).__name__}: {error}"))
 
     def gauges(self) -> Mapping[str, float]:
         """By the names of AGENT_GAUGES."""

@@ -16,6 +16,7 @@ from typing import cast
 import structlog
 import uvicorn
 
+from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
@@ -110,7 +111,7 @@ class Server:
         self._cluster: Cluster | None = None
         self._app: Api | None = None
         self._supervisor: Supervisor | None = None
-        self._caller: HttpCaller | None = None
+        self._caller: AgentCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
@@ -149,7 +150,11 @@ class Server:
         egress = EgressPolicy(
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
-        self._caller = HttpCaller(settings.callback_limits(), egress, clock)
+        http = HttpCaller(settings.callback_limits(), egress, clock)
+        relay = AgentRelay(settings.cluster_limits(), expected=settings.agent_enabled)
+        # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
+        caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
+        relay.caller = self._caller = caller
         rules = InputRules(settings.input_limits(), egress.check_url)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
@@ -159,13 +164,15 @@ class Server:
         agent = None
         if settings.agent_enabled and (self._worker == 0 or agent_database_shared(settings)):
             claimant = Claimant(node, incarnation.hex())
-            agent = self._agent = ServiceAgent(settings, self._caller, clock, rules, call_figures, claimant)
+            agent = relay.agent = self._agent = ServiceAgent(
+                settings, http, caller, clock, rules, call_figures, claimant, timers_shared=shared
+            )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
-            caller=self._caller if agent is None or agent.caller is None else agent.caller,
+            caller=caller if shared or settings.agent_timer == "engine" else http,
             clock=clock,
             limits=settings.engine_limits(),
             observe=observe,
@@ -186,13 +193,13 @@ class Server:
         self.service.has_agent = self._has_agent
         if peering is not None and peers is not None:
             await self._meet(peering, peers, clock)
+        relay.cluster = self._cluster
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
-        relay = AgentRelay(agent, self._cluster, settings.cluster_limits(), expected=settings.agent_enabled)
         hosts = Hosts(settings.host, settings.ui_origins)
         ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(

@@ -1,4 +1,4 @@
-"""A checkout whose pages nobody has built, on a machine without Node.js: everything else runs, and what is missing is said."""
+"""A checkout or a wheel without the built pages: a page says what is missing and how to mend it; the API answers as ever."""
 
 from __future__ import annotations
 
