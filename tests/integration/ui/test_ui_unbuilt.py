@@ -1,4 +1,4 @@
-"""A checkout whose pages nobody has built, on a machine without Node.js: everything else runs, and what is missing is said."""
+"""A checkout whose pages nobody has built, without Node.js: everything else runs, and what is missing is said."""
 
 from __future__ import annotations
 
