@@ -1,4 +1,4 @@
-"""A checkout or a wheel without the built pages: a page says what is missing and how to mend it; the API answers as ever."""
+"""A checkout whose pages nobody has built, without Node.js: everything else runs, and what is missing is said."""
 
 from __future__ import annotations
 
