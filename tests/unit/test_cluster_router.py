@@ -140,12 +140,25 @@ async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(d
     desk.clock.advance(SECOND)
     await desk.look()
     assert isinstance(desk.answers["short"], RequestExpired)
+    assert desk.router.waiting == 2
+    desk.forward("expires", budget_us=1)
+    desk.clock.advance(1)
     desk.map.owners[1] = Owner(THERE, 3, "there")
     # Who comes now doesn't overtake who waits.
     desk.forward("c")
     await desk.look()
     assert desk.names(THERE) == ["a", "b", "c"]
+    assert isinstance(desk.answers["expires"], RequestExpired)
     assert desk.router.waiting == 0
+
+
+async def test_an_expired_write_goes_nowhere_though_its_shard_has_an_owner_again(desk: Desk) -> None:
+    desk.forward("expires", budget_us=1)
+    desk.clock.advance(1)
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    await desk.look()
+    assert desk.names(THERE) == []
+    assert isinstance(desk.answers["expires"], RequestExpired)
 
 
 async def test_it_tries_by_itself_when_nobody_tells_of_a_look(desk: Desk) -> None:

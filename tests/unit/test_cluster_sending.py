@@ -7,7 +7,7 @@ import asyncio
 from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.wire import Ops, read_to_owner
-from tocsin.model.errors import RequestExpired, ShardMoved
+from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
 from tocsin.ports.forward import Written
 
 
@@ -21,8 +21,9 @@ async def test_what_has_expired_is_not_sent() -> None:
     pair.passes(SECOND)
     pair.ours.congested = False
     pair.link.writable()
-    await pair.turn()
-    assert [write.uuid for write, _ in pair.owned.accepted] == [b"in time"]
+    await pair.turn(to_owner=False)
+    messages = [read_to_owner(frame) for frame in pair.ours.sent]
+    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, Ops)] == [[b"in time"]]
     assert isinstance(pair.answers["late"], RequestExpired)
     pair.end()
 
@@ -51,12 +52,16 @@ async def test_nothing_is_sent_that_could_not_be_dated() -> None:
     pair = Pair()
     for round_ in ("first", "second"):
         pair.send(round_)
-        await pair.turn(to_asker=False)
+        await pair.turn(to_owner=False, to_asker=False)
+        pair.send(f"{round_}, connected")
+        await pair.turn(to_owner=False, to_asker=False)
         assert pair.ours.sent == []
         await pair.turn()
-        pair.owned.accepted.pop()[1](None)
+        for _, settle in pair.owned.accepted:
+            settle(None)
+        pair.owned.accepted.clear()
         await pair.turn()
-        assert pair.answers[round_] is None
+        assert (pair.answers[round_], pair.answers[f"{round_}, connected"]) == (None, None)
         pair.link.lost("broken")
     pair.end()
 
@@ -94,7 +99,17 @@ async def test_a_link_that_was_closed_as_it_connected_stays_closed() -> None:
     pair.reaches.set()
     await pair.turn(to_asker=False)
     assert not pair.ours.open
-    assert pair.link._sweep is None
+    assert pair.link._sweep is None or pair.link._sweep.cancelled()
+    pair.end()
+
+
+async def test_at_the_end_nobody_is_left_waiting_for_what_was_sent() -> None:
+    pair = Pair()
+    pair.send("sent")
+    await pair.turn()
+    pair.link.close()
+    assert type(pair.answers["sent"]) is ShardUnavailable
+    assert pair.link.idle
     pair.end()
 
 
