@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, QUICK, at_work, three_nodes
+from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, at_work, three_nodes
 from tests.support.cluster import (
     DATABASES,
     is_ready,
@@ -24,8 +24,6 @@ from tests.support.cluster import (
 from tests.support.server import ServerProcess
 
 _WORKERS = 3
-#: Where two databases are tried, one is with the settings that users have.
-_SETTINGS = [("postgresql", {}), ("mysql", QUICK)]
 
 
 @pytest.mark.timeout(180)
@@ -90,11 +88,11 @@ async def test_the_database_restarts_in_the_middle(
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("database", "env"), _SETTINGS)
+@pytest.mark.parametrize("database", DATABASES)
 async def test_a_rolling_restart_fails_no_request(
-    tmp_path: Path, database: str, env: dict[str, str], request: pytest.FixtureRequest
+    tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
-    async with three_nodes(tmp_path, [await new_database(request, database)] * 3, env=env) as run:
+    async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
         for server in run.servers:
             assert await server.stop() == 0
             await server.start()
