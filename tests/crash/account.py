@@ -32,9 +32,11 @@ from tocsin.model.instants import format_instant
 _BATCH_TIMERS = 500
 _CREATORS, _CHANGERS = 3, 24
 #: Timers whose update or delete is still to come, beyond which creating waits.
-_CHANGES_WAITING_MAX = 5_000
-_UPDATED, _DELETED = 0.3, 0.1
+_CHANGES_WAITING_MAX = 1_000
+#: Somewhat more than are to be: some timers have rung before their change comes.
+_UPDATED, _DELETED = 0.33, 0.11
 _SHARDS = 24
+_LATE_SPREAD_US = 60_000_000
 #: Results of calls are durable soon; on a busy machine a batch may take longer.
 _BEFORE_FAULT_US = 5_000_000
 
@@ -75,9 +77,10 @@ class _Writers:
                 changer.cancel()
 
     def _due(self, least_s: float) -> int:
-        """Some instant of the plan's, but not sooner than that."""
-        earliest, latest = now_us() + int(least_s * 1e6), self._begun_at + int(self._plan.seconds * 1e6)
-        return self._random.randint(earliest, max(earliest + 1_000_000, latest))
+        """Some instant of the plan's, but not sooner than that; where all is late, one that leaves time for changes."""
+        now = now_us()
+        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + _LATE_SPREAD_US)
+        return self._random.randint(now + int(least_s * 1e6), latest)
 
     async def _make_all(self, client: AnyNode) -> None:
         client.gone = self._gone
@@ -117,7 +120,7 @@ class _Writers:
             if "timer" in result:
                 self._book.acknowledged(version, at)
             else:
-                self._book.failures[f"in a batch: {result['error']}"] += 1
+                self._book.failures[f"{result['error']['status']} in a batch"] += 1
                 again.append(number)
         return again
 

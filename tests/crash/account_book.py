@@ -14,12 +14,12 @@ from tests.crash.ledger import Change, Ledger, Receipt
 _CHANGE = struct.Struct("<IIBqqq")
 _DELETES, _ACKNOWLEDGED, _REFUSED = 1, 2, 4
 #: Timers that are looked at together, so that memory holds the objects of these alone.
-_SLICE_TIMERS = 50_000
+_SLICE_TIMERS = 250_000
 
 
 @dataclass
 class Balance:
-    """How the account came out. All but the last two of `lost` … `unexplained` have to be empty for a balance."""
+    """How the account came out. The four lists, from `lost` on, have to be empty."""
 
     timers: int = 0
     creates_acknowledged: int = 0

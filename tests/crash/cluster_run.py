@@ -17,13 +17,6 @@ from tests.support.server import ServerProcess
 NAMES = ("one", "two", "three")
 #: Results are durable within the commit interval; under load on a small machine a batch may take longer.
 BEFORE_FAULT_US = 2_000_000
-#: The same times as the defaults', shorter, for tests that would only wait longer with those.
-QUICK = {
-    "TOCSIN_HEARTBEAT_INTERVAL": "500ms",
-    "TOCSIN_NODE_LEASE": "1500ms",
-    "TOCSIN_MEMBER_TIMEOUT": "2500ms",
-    "TOCSIN_CLUSTER_LEAVE_DELAY": "300ms",
-}
 
 
 class Run(NamedTuple):
@@ -64,14 +57,11 @@ async def three_nodes(
     folder: Path,
     urls: list[str],
     *,
-    env: dict[str, str] | None = None,
     prepare: Callable[[list[ServerProcess]], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Run]:
     """Three nodes that share the shards, each with its own way to the database, and clients at work. `prepare` is called
     before they start."""
     servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
-    for server in servers:
-        server.env |= env or {}
     if prepare is not None:
         await prepare(servers)
     async with running(*servers):

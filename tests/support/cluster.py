@@ -21,7 +21,7 @@ from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 
 #: How long things may take on a machine with much else to do, before a test gives up.
-_START_TIMEOUT_S, _PATIENCE_S = 90.0, 60.0
+_PATIENCE_S = 60.0
 
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql")
@@ -147,8 +147,8 @@ async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
 async def running(*servers: ServerProcess) -> AsyncIterator[None]:
     """Starts them, the first alone, since it makes the tables; at the end kills whoever still runs."""
     try:
-        await servers[0].start(_START_TIMEOUT_S)
-        await asyncio.gather(*(server.start(_START_TIMEOUT_S) for server in servers[1:]))
+        await servers[0].start()
+        await asyncio.gather(*(server.start() for server in servers[1:]))
         yield
     finally:
         for server in servers:

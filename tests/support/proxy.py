@@ -42,18 +42,22 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def silence(self, process: int | None = None) -> None:
-        """From now on nothing passes, on connections old and new; or only on those that this process made."""
+    def silence(self, process: int | None = None, *, answers_only: bool = False) -> None:
+        """From now on nothing passes, on connections old and new; or only on those that this process made. With
+        `answers_only`, what goes to the target still does on old ones."""
         self._is_silent = _everybody if process is None else _made_by(process, self.port)
         for pair in self._pairs.values():
             if self._is_silent(pair.client_port):
-                pair.passing.clear()
+                pair.answering.clear()
+                if not answers_only:
+                    pair.asking.clear()
 
     def speak(self) -> None:
         """Ends the silence."""
         self._is_silent = _nobody
         for pair in self._pairs.values():
-            pair.passing.set()
+            pair.asking.set()
+            pair.answering.set()
 
     def reset(self) -> int:
         """Cuts every connection, with RST on both sides and without what was under way; returns how many they were."""
@@ -68,8 +72,9 @@ class Proxy:
         self._pairs[task] = pair
         try:
             if self._is_silent(pair.client_port):
-                pair.passing.clear()
-            await pair.passing.wait()
+                pair.asking.clear()
+                pair.answering.clear()
+            await pair.asking.wait()
             await pair.run(self._target, self)
         except* OSError:
             # Whichever side broke, the other's connection breaks as well.
@@ -87,8 +92,9 @@ class _Pair:
 
     def __init__(self, client_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.client_port = client_port
-        self.passing = asyncio.Event()
-        self.passing.set()
+        self.asking, self.answering = asyncio.Event(), asyncio.Event()
+        self.asking.set()
+        self.answering.set()
         self._reader = reader
         self._writers = [writer]
 
@@ -97,24 +103,27 @@ class _Pair:
         reader, writer = await asyncio.open_connection(*target)
         self._writers.append(writer)
         async with asyncio.TaskGroup() as directions:
-            directions.create_task(self._pass(self._reader, writer, proxy))
-            directions.create_task(self._pass(reader, self._writers[0], proxy))
+            directions.create_task(self._pass(self._reader, writer, proxy, self.asking))
+            directions.create_task(self._pass(reader, self._writers[0], proxy, self.answering))
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, proxy: Proxy) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, proxy: Proxy, passing: asyncio.Event
+    ) -> None:
         try:
             while data := await reader.read(_CHUNK_BYTES):
                 await asyncio.sleep(proxy.delay_s)
-                await self.passing.wait()
+                await passing.wait()
                 writer.write(data)
                 await writer.drain()
         finally:
             # An end isn't heard through a silence, either.
-            await self.passing.wait()
+            await passing.wait()
         writer.write_eof()
 
     def abort(self) -> None:
         """Ends both sides at once."""
-        self.passing.set()
+        self.asking.set()
+        self.answering.set()
         for writer in self._writers:
             raw = writer.get_extra_info("socket")
             if raw is not None and not writer.transport.is_closing():
