@@ -17,9 +17,6 @@ from tests.support.http import Client
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
-SECRET = "a secret of these tests alone"
-
-
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql")
 
@@ -37,7 +34,7 @@ def now_us() -> int:
     return time.time_ns() // 1_000
 
 
-def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = SECRET) -> ServerProcess:
+def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = None) -> ServerProcess:
     """A node, not started. It has no service agent, of which a store has one."""
     env = {"TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
     return ServerProcess(folder / name, "--store", store, "--no-agent", *flags, env=env)

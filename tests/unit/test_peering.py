@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tocsin.config import load_settings
@@ -21,32 +23,45 @@ def no_settings_around(monkeypatch):
 
 
 def peering(worker: int = 0, **flags):
-    return peering_of(load_settings({"store": STORE, **flags}), shared=True, worker=worker)
+    return peering_of(load_settings({"store": STORE, **flags}), shared=True, secret=SECRET, worker=worker)
 
 
-def test_on_a_loopback_address_nodes_meet_without_a_secret() -> None:
+def test_on_a_loopback_address_nodes_meet_on_this_machine() -> None:
     met = peering()
-    assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", "", "127.0.0.1:9070")
-
-
-def test_without_a_secret_a_node_that_others_can_reach_works_alone() -> None:
-    assert peering(host="10.0.0.5") is None
-
-
-def test_who_announces_a_foreign_address_needs_a_secret() -> None:
-    with pytest.raises(ConfigError, match=r"cluster\.secret"):
-        peering(advertise="10.0.0.5")
+    assert (met.host, met.secret, met.announced(9070)) == ("127.0.0.1", SECRET, "127.0.0.1:9070")
 
 
 def test_a_store_of_one_node_has_no_others() -> None:
-    assert peering_of(load_settings({}), shared=False) is None
+    assert peering_of(load_settings({}), shared=False, secret=SECRET) is None
 
 
 def test_what_is_announced() -> None:
-    assert peering(host="10.0.0.5", cluster_secret=SECRET).announced(1) == "10.0.0.5:1"
-    assert peering(host="::", advertise="[fd00::5]", cluster_secret=SECRET).announced(1) == "[fd00::5]:1"
-    assert peering(host="0.0.0.0", advertise="a.internal:7", cluster_secret=SECRET).announced(1) == "a.internal:7"
-    assert peering(worker=2, cluster_port=9070, cluster_secret=SECRET).port == 9072
+    assert peering(host="10.0.0.5").announced(1) == "10.0.0.5:1"
+    assert peering(host="::", advertise="[fd00::5]").announced(1) == "[fd00::5]:1"
+    assert peering(host="0.0.0.0", advertise="a.internal:7").announced(1) == "a.internal:7"
+    assert peering(worker=2, cluster_port=9070).port == 9072
+
+
+def test_of_every_address_the_one_towards_the_database_is_announced() -> None:
+    own = _outward_address()
+    if own is None:
+        pytest.skip("this machine has no way out of itself")
+    assert peering(host="0.0.0.0", store="postgresql://x@198.51.100.1/x").announced(1) == f"{own}:1"
+
+
+@pytest.mark.parametrize("store", [STORE, "postgresql://x@nowhere.invalid/x", "postgresql:///x?host=/run/postgresql"])
+def test_with_the_database_on_this_machine_or_nobody_knows_where_the_hosts_name_is_announced(store: str) -> None:
+    assert peering(host="0.0.0.0", store=store).announced(1) == f"{socket.gethostname()}:1"
+
+
+def _outward_address() -> str | None:
+    """This machine's address on its way to an address that nobody has (RFC 5737)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
 
 
 @pytest.mark.parametrize(

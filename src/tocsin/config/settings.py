@@ -224,17 +224,17 @@ class Settings(_Limits):
     )
     advertise: Annotated[str, BeforeValidator(peer_address)] | None = Field(
         None,
-        description="The address, or address and port, at which other nodes reach this one. Unset: `host`, or the host's "
-        "name where that means every address.",
+        description="The address, or address and port, at which other nodes reach this one. Unset: `host`; where that "
+        "means every address, the one from which this node reaches the database, or the host's name if that is on this "
+        "machine.",
     )
     cluster_port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
         0, description="Port for the other nodes; 0 takes a free one. Worker n of several takes the n-th after it."
     )
     cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(
         None,
-        description="What the nodes of a cluster, and nobody else, know: at least 16 characters. Needed for nodes on several "
-        "machines; without it a node takes connections from its own machine alone, and only when `host` is a loopback "
-        "address.",
+        description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of them. "
+        "Unset: a random one that the store keeps for them.",
     )
     insecure: YesNo = Field(False, description="Serve other machines without any API key.")
     keys_refresh: Duration = Field(

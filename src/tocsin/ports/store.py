@@ -260,6 +260,10 @@ class Store(Protocol):
     async def delete_api_key(self, key_id: str) -> bool:
         """False when there was none."""
 
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """The secret of that name which all who open this store share: the one it holds, or else `fresh`, which it holds
+        from then on. Of many who ask at once all get the same."""
+
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import secrets
 import socket
 import time
 import uuid
@@ -133,9 +134,10 @@ class Server:
         port = self._socket.getsockname()[1]
         self.url = url_of(settings.host, port)
         shared = not self._store.capabilities.exclusive
-        peering = peering_of(settings, shared=shared, worker=self._worker)
-        peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
         total_shards = await self._store.open(settings.shards)
+        secret = settings.cluster_secret or await self._store.shared_secret("cluster", secrets.token_hex(32))
+        peering = peering_of(settings, shared=shared, secret=secret, worker=self._worker)
+        peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
         keys = KeyRing(self._store, required=not private and not settings.insecure)
         await keys.refresh()
         if keys.required and keys.empty:
@@ -182,11 +184,6 @@ class Server:
         self.service.has_agent = agent is not None
         if peering is not None and peers is not None:
             await self._meet(peering, peers, clock)
-        elif shared:
-            self._log.warning(
-                "this node works alone: it can't ask others, nor be asked, for shards that it doesn't own, without "
-                "cluster.secret"
-            )
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):

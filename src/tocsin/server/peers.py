@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from tocsin.config import Settings
-from tocsin.model.errors import ConfigError
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -37,28 +37,39 @@ def loopback(host: str) -> bool:
         return False
 
 
-def peering_of(settings: Settings, *, shared: bool, worker: int = 0) -> Peering | None:
-    """How this node meets others; None: it works alone. ConfigError where it was told to meet others on a network, and has
-    no secret to know them by."""
+def peering_of(settings: Settings, *, shared: bool, secret: str, worker: int = 0) -> Peering | None:
+    """How this node meets others that know `secret`; None: its store is its alone, so there are none.
+
+    What it announces, unless told: its bind address; where that is every address, the one from which it reaches the
+    database, since that is where the others are, too; and where the database is on this machine, the host's name.
+    """
     if not shared:
         return None
-    port = settings.cluster_port + worker if settings.cluster_port else 0
-    private = loopback(settings.host)
-    if settings.cluster_secret is None:
-        told = settings.advertise
-        if told is not None and not loopback(_host_of(told)):
-            raise ConfigError(
-                f"advertise: {told} is for nodes on other machines, which have to prove that they belong here; give all of "
-                "them the same secret (cluster.secret, TOCSIN_CLUSTER_SECRET)"
-            )
-        return Peering(settings.host, port, told or _bracketed(settings.host), "") if private else None
     if settings.advertise is not None:
         address = settings.advertise
+    elif settings.host not in _EVERY_ADDRESS:
+        address = _bracketed(settings.host)
     else:
-        address = socket.gethostname() if settings.host in _EVERY_ADDRESS else _bracketed(settings.host)
+        address = _bracketed(_address_towards(urlsplit(settings.store_url()).hostname) or socket.gethostname())
+    port = settings.cluster_port + worker if settings.cluster_port else 0
     # Whom only this machine can reach need not listen for others.
     host = "127.0.0.1" if _host_of(address) == "127.0.0.1" else settings.host
-    return Peering(host, port, address, settings.cluster_secret)
+    return Peering(host, port, address, secret)
+
+
+def _address_towards(host: str | None) -> str | None:
+    """From which address of this machine packets to the host leave; None if it is on this machine, or that isn't known."""
+    if not host:
+        return None
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, proto) as probe:
+            # Nothing is sent: it only chooses the way.
+            probe.connect(address)
+            own = str(probe.getsockname()[0])
+    except OSError:
+        return None
+    return None if loopback(own) else own
 
 
 def _bracketed(host: str) -> str:

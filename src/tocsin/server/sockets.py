@@ -52,5 +52,5 @@ async def drain(listener: socket.socket, timeout_s: float = 1.0) -> None:
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    while select.select([listener], [], [], 0)[0] and loop.time() < deadline:
+    while select.select([listener], [], [], 0)[0] and loop.time() < deadline:  # noqa: ASYNC110 -- the kernel tells nobody
         await asyncio.sleep(_DRAIN_LOOK_S)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -25,7 +24,6 @@ from tocsin.telemetry.logs import configure_logging
 
 #: Tells a worker its number and the descriptors of the listening socket and of its line to the parent.
 VARIABLE = "TOCSIN_WORKER"
-_SECRET, _ADVERTISE = "TOCSIN_CLUSTER_SECRET", "TOCSIN_ADVERTISE"
 #: What a worker says on its line: that it answers requests; that it has its share of the shards.
 STARTED, READY = b"s", b"r"
 _BACKLOG = 2_048
@@ -71,8 +69,6 @@ class Parent:
         self._command = command
         self._listener = listener
         self._url = url
-        # Workers that are told none share a secret of their own, and keep to this machine.
-        self._environment = {} if settings.cluster_secret else {_SECRET: secrets.token_hex(32), _ADVERTISE: "127.0.0.1"}
         self._workers = [_Worker(number) for number in range(settings.workers)]
         self._log = structlog.get_logger("tocsin.workers")
         self._stop = asyncio.Event()
@@ -151,7 +147,6 @@ class Parent:
             env={
                 **os.environ,
                 VARIABLE: f"{worker.number},{descriptors[0]},{descriptors[1]}",
-                **self._environment,
             },
         )
         theirs.close()

@@ -125,6 +125,7 @@ class MemoryStore:
         self._members: dict[bytes, Member] = {}
         self._namespaces: dict[str, Namespace] = {}
         self._api_keys: dict[str, ApiKey] = {}
+        self._secrets: dict[str, str] = {}
 
     async def open(self, total_shards: int | None) -> int:
         """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
@@ -291,6 +292,10 @@ class MemoryStore:
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
         return self._api_keys.pop(key_id, None) is not None
+
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """See the port."""
+        return self._secrets.setdefault(name, fresh)
 
     def _fenced(self, shard_id: int, version: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)

@@ -257,6 +257,13 @@ class MysqlStore:
         """See the port."""
         return await self._changes(b"DELETE FROM api_keys WHERE key_id = " + text(key_id)) > 0
 
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """See the port."""
+        insert = b"INSERT INTO secrets VALUES (%b, %b) ON DUPLICATE KEY UPDATE secret_name = secret_name"
+        await self._changes(insert % (text(name), text(fresh)))
+        sql = b"SELECT secret_value FROM secrets WHERE secret_name = " + text(name)
+        return str((await self._read(lambda connection: connection.rows(sql)))[0][0])
+
     # -- connections
 
     async def _load(self, work: Callable[[Connection], Awaitable[T]]) -> T:

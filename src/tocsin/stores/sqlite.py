@@ -296,6 +296,15 @@ class SqliteStore:
         sql = "DELETE FROM api_keys WHERE key_id = ?"
         return await self._write(lambda connection: _changes(connection, sql, key_id) > 0)
 
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """See the port."""
+
+        def kept(connection: apsw.Connection) -> str:
+            connection.execute("INSERT INTO secrets VALUES (?, ?) ON CONFLICT DO NOTHING", (name, fresh))
+            return str(connection.execute("SELECT secret_value FROM secrets WHERE secret_name = ?", (name,)).get)
+
+        return await self._write(kept)
+
     # -- threads
 
     async def _write(self, work: Callable[[apsw.Connection], T]) -> T:

@@ -296,3 +296,7 @@ class FaultyStore:
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
         return await self._write("delete_api_key", lambda: self.inner.delete_api_key(key_id))
+
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """See the port."""
+        return await self._write("shared_secret", lambda: self.inner.shared_secret(name, fresh))

@@ -55,6 +55,13 @@ class AdministrationConformance(StoreSuite):
         assert await store.delete_api_key("k1") is False
         assert [each.key_id for each in await store.api_keys()] == ["k2"]
 
+    async def test_a_secret_is_the_first_one_given(self, store: Store) -> None:
+        asked = await asyncio.gather(*(store.shared_secret("cluster", f"fresh {number}") for number in range(5)))
+        assert len(set(asked)) == 1
+        assert asked[0].startswith("fresh ")
+        assert await store.shared_secret("cluster", "later") == asked[0]
+        assert await store.shared_secret("sign-in", "other") == "other"
+
     async def test_the_clock_goes_on(self, store: Store) -> None:
         first = await store.now()
         assert first <= await store.now()

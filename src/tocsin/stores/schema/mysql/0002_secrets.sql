@@ -1,0 +1,5 @@
+-- What all who may open this store know together, such as the secret by which nodes know one another.
+CREATE TABLE IF NOT EXISTS secrets (
+  secret_name varchar(255) PRIMARY KEY,
+  secret_value text NOT NULL
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
