@@ -18,7 +18,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,18 +164,18 @@ class Sizes:
                     )
                 )
         row = await self._session.fetchrow(
-            "SELECT sum(n_dead_tup), sum(autovacuum_count) FROM pg_stat_user_tables "
+            "SELECT sum(n_dead_tup), sum(autovacuum_count), sum(n_tup_hot_upd) FROM pg_stat_user_tables "
             "WHERE schemaname = $1 AND relname LIKE 'timers%'",
             self._schema,
         )
-        return {**sizes, "dead tuples": float(row[0]), "vacuums": float(row[1])}
+        return {**sizes, "dead tuples": float(row[0]), "vacuums": float(row[1]), "updates in place": float(row[2])}
 
     async def wal(self) -> int:
         """Bytes of the log so far."""
         return int(await self._session.fetchval("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
 
-async def measure(url: str, variant: Variant, args: argparse.Namespace) -> dict[str, Any]:
+async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: Callable[[], float]) -> dict[str, Any]:
     """Fills a new schema, lets the timers pass, and tells what they left."""
     schema = f"churn_{variant.name.replace('-', '_')}"
     store = PostgresStore(url, schema=schema)
@@ -188,7 +188,11 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace) -> dict[
             store._edges = NoEdges()
         for shard_id in range(SHARDS):
             await store.claim(shard_id, expected_version=0, owner=OWNER)
-        return await _pass(store, Sizes(session, schema), variant, args)
+        cpu = cpu_s()
+        figures = await _pass(store, Sizes(session, schema), args)
+        # With what filled the table: three times as many as are pending, and those far from due.
+        timers = figures["timers passed"] + 3 * args.pending + args.far
+        return figures | {"CPU s of database per 1,000": (cpu_s() - cpu) / timers * 1_000}
     finally:
         await store.close()
         await session.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
@@ -196,7 +200,7 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace) -> dict[
         await session.close()
 
 
-async def _pass(store: PostgresStore, sizes: Sizes, variant: Variant, args: argparse.Namespace) -> dict[str, Any]:
+async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) -> dict[str, Any]:
     queue = Queue(store, args.pending, args.retries, args.history)
     await queue.fill(args.far)
     # Until what is due in a round is what is made in one.
@@ -222,6 +226,9 @@ async def _pass(store: PostgresStore, sizes: Sizes, variant: Variant, args: argp
         **{f"{name}, after": value for name, value in last.items() if "MiB" in name},
         "dead tuples, most": dead_max,
         "vacuums": last["vacuums"] - first["vacuums"],
+        # Nothing else than the fence updates rows without moving them in the index.
+        "fences in place, share": (last["updates in place"] - first["updates in place"])
+        / (len(queue.write_s) * SHARDS),
         **_latencies("load from the mark", queue.from_mark_s),
         **_latencies("load from the beginning", queue.from_beginning_s),
         "WAL bytes a timer": (await sizes.wal() - wal) / passed,
@@ -241,12 +248,13 @@ def _latencies(name: str, each_s: list[float]) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def _server(url: str | None) -> Iterator[str]:
+def _server(url: str | None) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Its URL, and what tells its processor seconds: of another's server, nothing."""
     if url is not None:
-        yield url
+        yield url, lambda: 0.0
     else:
         with database() as own:
-            yield own.url()
+            yield own.url(), own.cpu_s
 
 
 def main() -> None:
@@ -262,10 +270,10 @@ def main() -> None:
     parser.add_argument("--postgresql", metavar="URL", help="a superuser's URL of a server that is there already")
     args = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
-    with _server(args.postgresql) as url:
+    with _server(args.postgresql) as (url, cpu_s):
         for name in args.variants.split(","):
             print(f"{name}: {VARIANTS[name].meaning} …", flush=True)
-            results[name] = asyncio.run(measure(url, VARIANTS[name], args))
+            results[name] = asyncio.run(measure(url, VARIANTS[name], args, cpu_s))
             print(json.dumps({key: value for key, value in results[name].items() if key != "samples"}), flush=True)
     table = Table("figure", *results)
     for key in next(iter(results.values())):
