@@ -14,13 +14,12 @@ import asyncpg
 import pytest
 
 from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_told
-from tests.support.cluster import SECRET, running, shared_by, until, view
+from tests.support.cluster import running, shared_by, until, view
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 
 SETTINGS = {
-    "TOCSIN_CLUSTER_SECRET": SECRET,
     "TOCSIN_AGENT_WATCHDOG_GRACE": "4s",
     "TOCSIN_AGENT_REQUEST_TIMEOUT": "5s",
     "TOCSIN_AGENT_SQL_LOCK_WAIT": "100ms",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import SECRET, running, until, view
+from tests.support.cluster import running, until, view
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.uuid7 import Uuid7Source
@@ -54,8 +54,8 @@ async def agents(server: ServerProcess) -> dict[str, bool | None]:
 
 @pytest.mark.timeout(120)
 async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
-    nodes = [node(tmp_path, name, postgresql_url, TOCSIN_CLUSTER_SECRET=SECRET) for name in ("one", "two")]
-    timers_only = node(tmp_path, "three", postgresql_url, "--no-agent", TOCSIN_CLUSTER_SECRET=SECRET)
+    nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
     async with running(*nodes, timers_only):
         one, two = nodes
 
@@ -95,7 +95,7 @@ async def until_led_by(server: ServerProcess, name: str) -> bool:
 @pytest.mark.timeout(120)
 async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgresql_url: str) -> None:
     """Killed, with nobody told: those who ask right after it wait, and are answered."""
-    one, two = (node(tmp_path, name, postgresql_url, TOCSIN_CLUSTER_SECRET=SECRET) for name in ("one", "two"))
+    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     async with running(one, two):
         await until_led_by(two, "one")
         await one.kill()
