@@ -111,7 +111,7 @@ async def test_all_are_started_and_end_in_order(
     await one.all_ready()
     said = ""
     async with asyncio.timeout(30):
-        while not said:  # noqa: ASYNC110 -- standard output wakes nobody here
+        while not said:
             await asyncio.sleep(0.01)
             said = capfd.readouterr().out
     assert await one.end() == 0
