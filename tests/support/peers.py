@@ -15,6 +15,7 @@ from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
+from tocsin.ports.observer import Event
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000
@@ -95,11 +96,12 @@ class Pair:
         self.dials = 0
         self.tasks: set[asyncio.Task[None]] = set()
         self.answers: dict[str, object] = {}
+        self.events: list[Event] = []
         self.ours = self.theirs = Pipe()
         self.session: PeerSession | None = None
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
-            observe=lambda event: None, spawn=self._spawn,
+            observe=self.events.append, spawn=self._spawn,
         )  # fmt: skip
 
     def _spawn(self, work) -> None:

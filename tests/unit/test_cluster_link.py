@@ -7,6 +7,7 @@ from tests.support.peers import SECOND, TIMER, Pair
 from tocsin.cluster.wire import read_to_owner
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import Written
+from tocsin.ports.observer import WritesSent
 
 
 async def test_writes_that_come_together_travel_together_and_are_answered_one_by_one() -> None:
@@ -16,6 +17,7 @@ async def test_writes_that_come_together_travel_together_and_are_answered_one_by
     await pair.turn(to_owner=False)
     frames = [read_to_owner(frame) for frame in pair.ours.sent]
     assert [len(frame.ops) for frame in frames] == [3]
+    assert [event for event in pair.events if isinstance(event, WritesSent)] == [WritesSent(3)]
     await pair.turn()
     for write, settle in pair.owned.accepted:
         settle(Written(write.timer, 7) if write.uuid != b"b" else TimerNotFound("none"))

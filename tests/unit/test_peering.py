@@ -70,7 +70,6 @@ def _outward_address() -> str | None:
         ({"cluster_secret": "short"}, "cluster.secret (--cluster-secret): '…' has to have at least 16 characters"),
         ({"workers": 2}, "workers: a sqlite store belongs to one process"),
         ({"workers": 2, "store": "memory://"}, "workers: a memory store is within one process"),
-        ({"workers": 2, "store": STORE, "agent_timer": "engine"}, "agent_timer: "),
         ({"workers": 2, "store": STORE, "advertise": "10.0.0.5:7"}, "advertise: each worker has a port of its own"),
         ({"advertise": "http://x"}, "'http://x' is no address"),
         ({"advertise": "fd00::5"}, "'fd00::5' is no address"),

@@ -109,9 +109,14 @@ async def test_all_are_started_and_end_in_order(
 ) -> None:
     one = family("s r w 0")
     await one.all_ready()
+    said = ""
+    async with asyncio.timeout(30):
+        while not said:
+            await asyncio.sleep(0.01)
+            said = capfd.readouterr().out
     assert await one.end() == 0
     assert [len(one.pids(number)) for number in (0, 1)] == [1, 1]
-    assert capfd.readouterr().out.count("Tocsin serves on http://x") == 1
+    assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
 
 
 async def test_told_to_end_while_workers_begin_it_ends(

@@ -50,7 +50,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport, Placement, Settle, Write, Written
-from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded
+from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
 
@@ -201,6 +201,7 @@ class PeerLink:
             ops.append(op)
         if ops:
             self._send_ops(ops, now)
+            self._observe(WritesSent(len(ops)))
 
     def _send_ops(self, ops: list[Op], now: int) -> None:
         assert self._channel is not None

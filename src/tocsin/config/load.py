@@ -135,10 +135,6 @@ def _against_workers(settings: Settings) -> list[str]:
         wrong.append(
             f"workers: a {scheme} store {reason}; several workers need a database server, --store postgresql://… or mysql://…"
         )
-    if settings.agent_enabled and settings.agent_timer == "engine":
-        wrong.append(
-            "agent_timer: the engine's timers ring in any of several workers, and the agent runs in one; use polling"
-        )
     if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
         wrong.append("advertise: each worker has a port of its own; name the address alone")
     if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
