@@ -8,6 +8,7 @@ const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
 const ROW_PX = 49;
+const DROP_MS = 8;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
@@ -222,6 +223,26 @@ function restore(first) {
   }
 }
 
+// Thousands of rows take a browser too long to drop at once: other results take their place first, and what was there goes a
+// few rows at a time, unseen. Returns the place for the others.
+function putAway(old) {
+  const place = document.createElement("div");
+  for (const each of [old, ...old.querySelectorAll("[id]")]) each.removeAttribute("id");
+  place.id = "results";
+  // Nothing that the rows inherit changes, or their styles would all be made anew.
+  old.classList.add("leaving");
+  old.before(place);
+  const step = () => {
+    const until = performance.now() + DROP_MS;
+    let chunk = old.querySelector("tbody");
+    for (; chunk && performance.now() < until; chunk = old.querySelector("tbody")) chunk.remove();
+    if (chunk) requestAnimationFrame(() => setTimeout(step));
+    else old.remove();
+  };
+  setTimeout(step);
+  return place;
+}
+
 function begin() {
   known.clear();
   above.clear();
@@ -242,8 +263,7 @@ export function startRows() {
   history.scrollRestoration = "manual";
   countOnly(() => (inView.size ? [...inView] : [document]));
   begin();
-  // Thousands of rows leave at once, rather than one by one through the hands of whoever swaps them.
-  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "results" && event.detail.shouldSwap) event.detail.target.replaceChildren(); });
+  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "results" && event.detail.shouldSwap) event.detail.target = putAway(event.detail.target); });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
   let settling = 0;
   addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });
