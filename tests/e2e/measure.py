@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from playwright.async_api import Page, expect
 
 from tests.e2e.browser import Window, chromium, window
+from tests.e2e.tenant import in_seconds, new_id
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 
@@ -27,6 +29,7 @@ PATHS = (
     ("all, latest first", "/timers?view=all"),
     ("500 rows", "/timers?rows=500"),
 )
+SCROLL_ROWS = 10_000
 BURST_RATE = 1_000
 BURST_S = 20
 _FIRST_PAINT = """
@@ -82,8 +85,69 @@ async def pages(client: httpx.AsyncClient, shown: Window) -> None:
             assert answer.status_code == 200, answer.text[:500]
         await shown.go(path)
         paint = await shown.page.evaluate(_FIRST_PAINT)
-        rows = answer.text.count("<tr data-id")
+        rows = answer.text.count(" data-v=")
         print(f"{title:28} first {took[0]:6.0f} ms, then {min(took[1:]):6.0f} ms; painted {paint:6.0f} ms; {rows} rows")
+
+
+async def submit_calls(client: httpx.AsyncClient, calls: int) -> str:
+    """A tenant with so many calls for tomorrow; its list's path."""
+    tenant = new_id()
+    due_at = in_seconds(86_400)
+
+    async def one(number: int) -> None:
+        spec = {"method": "POST", "url": "http://127.0.0.1:9/charge", "body": {"order": number}}
+        body = {"name": f"Charge order {number}", "requestSpec": spec, "dueAt": due_at, "tags": ["orders"]}
+        (await client.post(f"/api/tenants/{tenant}/service-calls", json=body)).raise_for_status()
+
+    for start in range(0, calls, 50):
+        await asyncio.gather(*(one(number) for number in range(start, min(start + 50, calls))))
+    return f"/calls?tenant={tenant}"
+
+
+async def scroll(shown: Window, path: str, narrow: str) -> None:
+    """Wheels through a list until it has SCROLL_ROWS rows, back to its top, and filters it."""
+    page = shown.page
+    sizes: list[int] = []
+    page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
+    await shown.go(path)
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    await page.mouse.move(600, 500)
+    await page.evaluate(_LONG_TASKS)
+    begun = time.monotonic()
+    while await page.evaluate("document.querySelectorAll('#results tbody tr').length") < SCROLL_ROWS:
+        await page.mouse.wheel(0, 1_500)
+    took, sent = time.monotonic() - begun, sum(sizes)
+    await tell(page, f"{path.split('?')[0]}: {SCROLL_ROWS:,} rows in {took:.1f} s of scrolling, {sent / 1024:,.0f} KB")
+    height = await page.evaluate("document.documentElement.scrollHeight")
+    for _ in range(60):
+        await page.mouse.wheel(0, -height / 60)
+        await page.evaluate("new Promise(requestAnimationFrame)")
+    await tell(page, "  back to the top in 60 steps")
+    await page.evaluate("document.getElementById('pick-all')?.click()")
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    await tell(page, "  all selected")
+    await page.evaluate(
+        "void (window.swapped = new Promise((d) => document.addEventListener('htmx:afterSwap', d, {once: true})))"
+    )
+    begun = time.monotonic()
+    await page.locator("#q").fill(narrow)
+    await page.evaluate("swapped.then(() => new Promise(requestAnimationFrame))")
+    await tell(
+        page,
+        f"  filtered to what matches {(time.monotonic() - begun) * 1e3:.0f} ms after the last key (300 of them waited)",
+    )
+
+
+async def tell(page: Page, title: str) -> None:
+    """Prints what the page felt like since the last time."""
+    found = await page.evaluate(
+        "(() => { const found = {long, worst: Math.max(...frames), slow: frames.filter(f => f > 50).length, frames:"
+        " frames.length, mean: frames.reduce((a, b) => a + b, 0) / frames.length}; long = []; frames = []; return found; })()"
+    )
+    print(
+        f"{title}; long tasks {[round(each) for each in found['long']]} ms; {1e3 / found['mean']:.0f} frames a second, "
+        f"longest {found['worst']:.0f} ms, {found['slow']} of {found['frames']} over 50 ms"
+    )
 
 
 async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
@@ -128,6 +192,8 @@ async def main(timers: int) -> None:
             ):
                 print(f"{timers:,} timers, {await fill(client, timers):,.0f} created a second")
                 await pages(client, shown)
+                await scroll(shown, "/timers", "order-05")
+                await scroll(shown, await submit_calls(client, SCROLL_ROWS + 500), new_id())
                 await burst(client, receiver.url, shown)
                 print(json.dumps(shown.complaints))
         finally:

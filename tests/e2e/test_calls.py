@@ -15,6 +15,7 @@ from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Inbox
 from tests.support.command import command
 from tests.support.server import ServerProcess
+from tocsin.agent.limits import AgentLimits
 
 NOWHERE = "http://127.0.0.1:9/hook"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -122,7 +123,7 @@ async def test_a_star_is_found_again(shown: Window, tenant: Tenant) -> None:
     star = page.get_by_role("button", name="Favourite: call 1")
     await star.click()
     # It changes where it stands.
-    button = page.locator(f"#star-{ids[1]}")
+    button = page.locator(f"button.star[value='{ids[1]}']")
     await expect(button).to_have_attribute("aria-pressed", "true")
     assert (await tenant.get(ids[1]))["tags"] == ["star"]
     await shown.picture("calls-starred")
@@ -132,9 +133,9 @@ async def test_a_star_is_found_again(shown: Window, tenant: Tenant) -> None:
     await page.reload()
     await expect(page.locator("#results tbody tr a.named")).to_have_text("call 1")
     await page.locator("a.named").click()
-    await expect(page.locator(f"#star-{ids[1]}")).to_have_attribute("aria-pressed", "true")
-    await page.locator(f"#star-{ids[1]}").click()
-    await expect(page.locator(f"#star-{ids[1]}")).to_have_attribute("aria-pressed", "false")
+    await expect(page.locator(f"button.star[value='{ids[1]}']")).to_have_attribute("aria-pressed", "true")
+    await page.locator(f"button.star[value='{ids[1]}']").click()
+    await expect(page.locator(f"button.star[value='{ids[1]}']")).to_have_attribute("aria-pressed", "false")
     assert (await tenant.get(ids[1]))["tags"] == []
     await shown.go(f"{tenant.list}&starred=yes")
     await expect(page.get_by_role("heading", name="No favourites yet")).to_be_visible()
@@ -177,23 +178,20 @@ async def test_filters_are_in_the_url(shown: Window, inbox: tuple[Inbox, str], t
     await expect(page.get_by_role("alert")).to_contain_text("UUID of version 7")
 
 
-async def test_pages_go_on_where_the_last_ended(shown: Window, tenant: Tenant) -> None:
-    ids = [await tenant.submit(f"c{number}", NOWHERE, dueAt=in_seconds(3_600)) for number in range(60)]
+async def test_a_star_that_is_refused_goes_out_again(shown: Window, tenant: Tenant) -> None:
     page = shown.page
-    await shown.go(f"{tenant.list}&rows=25")
-    seen: list[str | None] = []
-    for count in (25, 25, 10):
-        rows = page.locator("#results tbody tr")
-        await expect(rows).to_have_count(count)
-        seen += [await row.get_attribute("data-id") for row in await rows.all()]
-        if count == 25:
-            first = seen[-25]
-            await page.get_by_role("link", name="Next 25").click()
-            await expect(page.locator(f"tr[data-id='{first}']")).to_have_count(0)
-    assert seen == ids[::-1]
-    assert "cursor=" in page.url
-    await page.reload()
-    await expect(page.locator("#results tbody tr")).to_have_count(10)
+    tags = [f"t{number}" for number in range(AgentLimits().tags_max)]
+    one = await tenant.submit("full", NOWHERE, dueAt=in_seconds(3_600), tags=tags)
+    await shown.go(tenant.list)
+    star = page.locator("button.star")
+    await star.click()
+    await expect(page.locator(".toast")).to_contain_text("tags")
+    await expect(star).to_have_attribute("aria-pressed", "false")
+    assert "star" not in (await tenant.get(one))["tags"]
+    await page.route("**/calls/star", lambda route: route.abort())
+    await star.click()
+    await expect(page.locator(".toast").last).to_contain_text("Nothing was done")
+    await expect(star).to_have_attribute("aria-pressed", "false")
 
 
 async def test_a_failure_shows_its_reason(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:

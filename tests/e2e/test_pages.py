@@ -12,6 +12,7 @@ from playwright.async_api import Browser, expect
 from tests.e2e.browser import SIZES, Window, window
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
+from tests.support.cluster import view
 from tests.support.command import command
 from tests.support.server import ServerProcess
 
@@ -205,6 +206,22 @@ async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProces
     finally:
         await again.stop()
         shown.complaints.clear()
+
+
+async def test_the_cluster_shows_who_owns_what(shown: Window, server: ServerProcess, api: Api) -> None:
+    page = shown.page
+    await api.create("near", URL, delay="1m")
+    await shown.go("/cluster")
+    cluster = await view(server)
+    (node,) = cluster["nodes"]
+    await expect(page.get_by_role("region", name="Nodes")).to_contain_text(node["node"])
+    await expect(page.get_by_role("region", name="Nodes").locator(".state")).to_have_text("alive")
+    shards = page.locator(".map li")
+    await expect(shards).to_have_count(len(cluster["shards"]))
+    for shard in await shards.all():
+        await expect(shard).to_contain_text(node["node"])
+        await expect(shard).to_contain_text(re.compile(r"v\d+ · \d+ near"))
+    await expect(page.locator(".map")).to_contain_text("1 near")
 
 
 async def test_namespaces_are_made_paused_and_resumed(shown: Window, api: Api) -> None:

@@ -60,17 +60,34 @@ async def test_a_ring_shows_on_the_list_without_a_reload(shown: Window, inbox: t
 
 async def test_new_timers_gather_and_nothing_moves(shown: Window, api: Api) -> None:
     page = shown.page
-    await api.create("a", URL, delay="2h")
-    await shown.go("/timers")
+    await api.create("a", URL, delay="2h", tags=["eu"])
+    await shown.go("/timers?tag=eu")
     await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    before = await page.locator("tr[data-id='a']").bounding_box()
     for number in range(3):
-        await api.create(f"b{number}", URL, **LATER)
+        await api.create(f"b{number}", URL, tags=["eu"], **LATER)
+    # What the filters leave out is not new here.
+    await api.create("other", URL, tags=["us"], **LATER)
     fresh = page.locator("#fresh")
-    await expect(fresh).to_have_text("3 new in default")
+    await expect(fresh).to_have_text("3 new")
+    assert await page.locator("tr[data-id='a']").bounding_box() == before
     assert await page.locator("#results tbody tr").count() == 1
     await fresh.click()
     await expect(page.locator("#results tbody tr")).to_have_count(4)
     await expect(page.locator("#fresh")).to_be_hidden()
+    await expect(page).to_have_url(re.compile("tag=eu"))
+
+
+async def test_a_new_failure_shows_among_the_failed(shown: Window, api: Api) -> None:
+    page = shown.page
+    once = {"maxAttempts": 1}
+    await api.create("old", URL, delay="0s", retryPolicy=once)
+    await api.settled("old", "failed")
+    await api.create("next", URL, delay="4s", retryPolicy=once)
+    await shown.go("/timers?view=failed")
+    await expect(page.locator("#fresh")).to_have_text("1 new")
+    await page.locator("#fresh").click()
+    await expect(page.locator("tr[data-id='next'] .state")).to_have_text("failed")
 
 
 async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> None:
@@ -100,27 +117,35 @@ async def test_search_and_filters_are_in_the_url(shown: Window, api: Api) -> Non
     await expect(page.get_by_role("heading", name="No timer matches")).to_be_visible()
 
 
-async def test_pages_go_on_where_the_last_ended(shown: Window, api: Api) -> None:
-    timers = [
-        {"namespace": "default", "id": f"t{number:03d}", "callbackUrl": URL, "delay": f"{3_600 + number}s"}
-        for number in range(60)
-    ]
-    assert (await api("timers/batch/create", timers=timers))[0] == 200
+async def test_lists_are_narrowed_by_namespace_and_time(shown: Window, api: Api) -> None:
     page = shown.page
-    await shown.go("/timers?rows=25")
-    seen: list[str | None] = []
-    for count in (25, 25, 10):
-        rows = page.locator("#results tbody tr")
-        await expect(rows).to_have_count(count)
-        seen += [await row.get_attribute("data-id") for row in await rows.all()]
-        if count == 25:
-            first = seen[-25]
-            await page.get_by_role("link", name="Next 25").click()
-            await expect(page.locator(f"tr[data-id='{first}']")).to_have_count(0)
-    assert seen == [each["id"] for each in timers]
-    assert "cursor=" in page.url
-    await shown.go("/timers?rows=25&view=all")
-    assert await page.locator("#results tbody tr").first.get_attribute("data-id") == "t059"
+    await api("namespaces/create", name="billing")
+    await api.create("soon", URL, delay="30m")
+    await api.create("tomorrow", URL, delay="23h")
+    await api.create("far", URL, executeAt="2040-06-01T00:00:00Z")
+    await api.create("bill", URL, namespace="billing", **LATER)
+    await shown.go("/timers")
+    rows = page.locator("#results tbody tr")
+    await expect(rows).to_have_count(3)
+    await page.locator("#due").select_option("next-1h")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_have_attribute("data-id", "soon")
+    await expect(page).to_have_url(re.compile("due=next-1h"))
+    await page.locator("#due").select_option("custom")
+    await page.get_by_label("From (UTC)").fill("2040-05-31T00:00:00")
+    await page.get_by_label("To (UTC)").fill("2040-06-02T00:00:00")
+    await expect(rows).to_have_attribute("data-id", "far")
+    await page.reload()
+    await expect(rows).to_have_count(1)
+    await expect(page.get_by_label("From (UTC)")).to_have_value(re.compile("2040-05-31T00:00"))
+    await page.locator("#due").select_option("")
+    await page.get_by_label("Namespace").select_option("billing")
+    await expect(rows).to_have_attribute("data-id", "bill")
+    await expect(page).to_have_url(re.compile("namespace=billing"))
+    await page.get_by_label("Namespace").select_option("default")
+    await page.get_by_label("Rows").select_option("25")
+    await expect(page).to_have_url(re.compile("rows=25"))
+    await expect(rows).to_have_count(3)
 
 
 async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> None:
@@ -128,7 +153,7 @@ async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> N
     for number in range(15):
         await api.create(f"t{number:02d}", URL, delay=f"{3_600 + number}s")
     await shown.go("/timers")
-    await page.get_by_label("Select all on this page").check()
+    await page.get_by_label("Select all rows shown").check()
     await page.get_by_label("Select t14").uncheck()
     await expect(page.locator("#picked")).to_contain_text("14 timers selected")
     await shown.picture("list-selected")
@@ -152,6 +177,9 @@ async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Windo
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go("/timers/default/t")
     await expect(page.get_by_text("It waits in the store")).to_be_visible()
+    explained = page.locator("section.card", has=page.get_by_role("heading", name="Explain"))
+    for fact in ("Shard", "Owner", "Shard’s version", "Shard’s lag", "Its calls in flight", "Asked for", "UUID"):
+        await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
     await page.get_by_text("Reschedule").click()
     await page.get_by_role("button", name="in 1 day").click()
     await expect(page.get_by_text("Moved to its new time.")).to_be_visible()

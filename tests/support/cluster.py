@@ -50,7 +50,7 @@ def now_us() -> int:
 
 
 def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = None) -> ServerProcess:
-    """A node, not started. It has no service agent, of which a store has one."""
+    """A node, not started. It has no service agent: these tests are about timers."""
     env = {"TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
     return ServerProcess(folder / name, "--store", store, "--no-agent", *flags, env=env)
 

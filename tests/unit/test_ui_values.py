@@ -223,27 +223,50 @@ class Keys:
 
 
 def test_sessions_end_when_idle_when_old_and_with_their_key() -> None:
-    now, keys = [0.0], Keys()
-    sessions = Sessions(
-        keys, UiLimits(session_idle_timeout_s=10, session_lifetime_max_s=25, sessions_max=2), lambda: now[0]
-    )
+    now, keys = [1_000.0], Keys()
+    limits = UiLimits(session_idle_timeout_s=10, session_lifetime_max_s=25)
+    sessions = Sessions(keys, limits, lambda: now[0], b"secret")
     assert sessions.sign_in("wrong") is None
     cookie = sessions.sign_in("s")
     assert cookie is not None
-    for now[0] in (9.0, 18.0, 24.0):
+    assert sessions.renewed(cookie) is None
+    token = sessions.csrf(cookie)
+    for now[0] in (1_009.0, 1_018.0, 1_024.0):
         assert sessions.visitor(cookie) is not None
-    now[0] = 26.0
+        cookie = sessions.renewed(cookie) or ""
+        # Forms of before stay good.
+        assert sessions.csrf_holds(cookie, token)
+    now[0] = 1_026.0
     assert sessions.visitor(cookie) is None
-    idle = sessions.sign_in("s")
-    now[0] = 40.0
-    assert sessions.visitor(idle or "") is None
-    first, second = sessions.sign_in("s"), sessions.sign_in("s")
-    now[0] = 41.0
-    assert sessions.visitor(second or "") is not None
-    third = sessions.sign_in("s")
-    assert [sessions.visitor(each or "") is not None for each in (first, second, third)] == [False, True, True]
+    idle = sessions.sign_in("s") or ""
+    now[0] = 1_040.0
+    assert sessions.visitor(idle) is None
+    assert sessions.still(idle) is not None
+    last = sessions.sign_in("s") or ""
+    assert sessions.visitor(last) is not None
     keys.known.clear()
-    assert sessions.visitor(third or "") is None
+    assert (sessions.visitor(last), sessions.still(last)) == (None, None)
+
+
+def test_sessions_hold_wherever_the_secret_is_known_and_nowhere_else() -> None:
+    keys, limits = Keys(), UiLimits(sign_outs_max=2)
+    one, other, stranger = (Sessions(keys, limits, lambda: 1_000.0, secret) for secret in (b"a", b"a", b"b"))
+    cookie = one.sign_in("s") or ""
+    assert other.visitor(cookie) == one.visitor(cookie) is not None
+    assert other.csrf_holds(cookie, one.csrf(cookie))
+    assert not stranger.well_formed(cookie)
+    assert stranger.visitor(cookie) is None
+    assert not stranger.csrf_holds(cookie, one.csrf(cookie))
+    # Nothing of it can be changed.
+    for at in range(0, len(cookie), 7):
+        forged = f"{cookie[:at]}{'1' if cookie[at] == '0' else '0'}{cookie[at + 1 :]}"
+        assert (one.visitor(forged), one.well_formed(forged)) == (None, False), at
+    # Who signs out is out for every copy of the cookie, as far as this node remembers.
+    copies = [one.sign_in("s") or "" for _ in range(3)]
+    for each in copies:
+        one.sign_out(each)
+    assert [one.visitor(each) is not None for each in copies] == [True, False, False]
+    assert one.visitor(cookie) is not None
 
 
 # -- figures

@@ -25,6 +25,13 @@ const CHARTS = {
   window: { series: [["window", "ringing", "in memory", true], ["overdue", "failed", "overdue", false, "seconds"]] },
 };
 
+// A value without neighbours makes no line: it is shown as a point.
+function alone(plot, series, shown) {
+  if (!shown) return null;
+  const values = plot.data[series];
+  return [...values.keys()].filter((i) => values[i] !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null);
+}
+
 function options(wanted, width, figures) {
   const ink = colour("ink-soft");
   const edge = colour("edge");
@@ -50,7 +57,7 @@ function options(wanted, width, figures) {
       {},
       ...wanted.series.map(([, tone, label, fill, scale]) => {
         const stroke = colour(tone);
-        return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { show: false }, spanGaps: false };
+        return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { size: 5, fill: stroke, filter: alone }, spanGaps: false };
       }),
     ],
     hooks: { setCursor: [showPoint] },

@@ -61,6 +61,7 @@ export function startList() {
     document.getElementById("view").value = results.dataset.view;
     if (event.target.id !== "dialog-body") showPicked();
   });
+  document.addEventListener("tocsin:rows", () => { if (document.querySelector("#picked[data-some]")) showPicked(); });
   // A browser's way back shows the page as it was then.
   addEventListener("popstate", () => location.reload());
 }

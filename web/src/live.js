@@ -1,7 +1,8 @@
 // The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
 // Nothing moves: rows change where they stand, new ones gather behind a button.
-import htmx from "htmx.org";
 import { showTimes } from "./times.js";
+import { above, head, known, rowsInView } from "./rows.js";
+import { post } from "./say.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
@@ -46,8 +47,6 @@ function close() {
   source = null;
 }
 
-const csrf = () => document.querySelector("meta[name='csrf']").content;
-
 function heard(news) {
   const results = document.getElementById("results");
   const one = document.querySelector("[data-one]");
@@ -58,47 +57,94 @@ function heard(news) {
 
 // -- the list
 
+const FRESH_EVERY_MS = 2000;
 let refreshing = false;
+let again = 0;
+let asking = 0;
+let asked = 0;
 
 async function heardInList(results, news) {
-  const created = news.created - Number(results.dataset.created);
-  const fresh = document.getElementById("fresh");
-  if (created < 0) {
-    // The server was started anew and counts from nought.
-    results.dataset.created = news.created;
-  } else if (fresh && created > 0) {
-    fresh.hidden = false;
-    fresh.textContent = `${created.toLocaleString("en")} new${results.dataset.where && ` in ${results.dataset.where}`}`;
-  } else if (created > 0 && !results.querySelector("tbody")) {
-    // Where nothing is shown nothing can jump.
-    document.getElementById("filters")?.requestSubmit();
-  }
-  const due = [...results.querySelectorAll("tr[data-due]")].some((row) => row.querySelector(".state")?.dataset.tone === "ringing");
-  if (news.changed === Number(results.dataset.changed) && created <= 0 && !due) return;
+  const said = `${news.created} ${news.changed}`;
+  const before = results.dataset.said;
+  results.dataset.said = said;
+  // Nothing new is said all the same from time to time: then the list looks by itself, for a node tells of its own timers
+  // only, and another may have changed some.
+  if (before === undefined && said === `${results.dataset.created} ${results.dataset.changed}`) return;
+  askFresh(results);
   results.dataset.changed = news.changed;
   await refreshRows(results);
 }
 
+// Which rows the list would show by now that this page lacks. It is asked once in a while, however much happens.
+function askFresh(results) {
+  const wait = FRESH_EVERY_MS - (Date.now() - asked);
+  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(results); }, wait); return; }
+  asked = Date.now();
+  if (results.isConnected && !document.hidden) findFresh(results);
+}
+
+async function findFresh(results) {
+  const start = head();
+  const url = new URL(location);
+  url.searchParams.delete("cursor");
+  if (start.cursor) url.searchParams.set("cursor", start.cursor);
+  url.searchParams.set("rows", Math.min(Number(results.dataset.rowsMax), start.ids.size + 50));
+  // What lies behind the last row of a list that goes on comes by scrolling, and is not new.
+  const until = start.open && results.dataset.order === "asc" && start.last?.dataset.due;
+  if (until) url.searchParams.set("until", until);
+  try {
+    const answer = await fetch(`/ui/fresh${url.pathname}${url.search}`, { headers: { "hx-request": "true" } });
+    if (answer.ok && results.isConnected) showFresh(results, start, await answer.json(), start.open && !until);
+  } catch {
+    lost();
+  }
+}
+
+function showFresh(results, start, { ids, more }, onlyAmong) {
+  let end = ids.length;
+  if (onlyAmong) {
+    // Up to the last row that both have; where there is none, what is latest is before everything that the page has.
+    const last = ids.findLastIndex((id) => start.ids.has(id));
+    end = last >= 0 ? last : results.dataset.order === "asc" ? 0 : end;
+  }
+  const count = ids.slice(0, end).filter((id) => !known.has(id) && !above.has(id)).length;
+  const fresh = document.getElementById("fresh");
+  if (!fresh) {
+    // Where nothing is shown nothing can jump.
+    if (count) document.getElementById("filters")?.requestSubmit();
+    return;
+  }
+  const words = `${count.toLocaleString("en")} ${more && end === ids.length ? "or more new" : "new"}`;
+  fresh.hidden = count === 0;
+  if (count && fresh.textContent !== words) fresh.textContent = words;
+}
+
 async function refreshRows(results) {
-  const rows = [...results.querySelectorAll("tr[data-v]")];
+  const rows = rowsInView().slice(0, Number(results.dataset.rowsMax));
   if (refreshing || !rows.length || !results.isConnected) return;
   refreshing = true;
+  const { changed } = results.dataset;
   try {
     const body = new URLSearchParams(results.dataset.scope);
     body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
-    const answer = await fetch(results.dataset.rows, { method: "POST", body, headers: { "x-csrf-token": csrf(), "hx-request": "true" } });
+    const answer = await post(results.dataset.rows, body);
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const changed of page.querySelectorAll("tr")) replaceRow(rows, changed);
+    const places = new Map(rows.map((row) => [row.dataset.id, row]));
+    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
+    for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
   } finally {
     refreshing = false;
   }
+  // What has just been answered is written a moment later.
+  if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "ringing")) {
+    again ||= setTimeout(() => { again = 0; if (!document.hidden) refreshRows(results); }, LOOK_AGAIN_MS);
+  }
 }
 
-function replaceRow(rows, changed) {
-  const row = rows.find((each) => each.dataset.id === changed.dataset.id);
+function replaceRow(row, changed) {
   if (!row) return;
   if ("gone" in changed.dataset) { row.classList.add("gone"); return; }
   row.dataset.v = changed.dataset.v;
@@ -110,7 +156,6 @@ function replaceRow(rows, changed) {
     const after = changed.querySelector(`.${before.classList[0]}`);
     if (!after || before.innerHTML === after.innerHTML || before.contains(document.activeElement)) continue;
     before.replaceChildren(...document.importNode(after, true).childNodes);
-    htmx.process(before);
   }
   showTimes(row);
 }
@@ -193,6 +238,7 @@ export function startLive() {
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
   addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+  document.addEventListener("tocsin:stale", () => refreshRows(document.getElementById("results")));
   // Another list than before may be another namespace's.
   document.addEventListener("htmx:afterSwap", () => {
     const results = document.getElementById("results");

@@ -6,6 +6,8 @@ import { startLive } from "./live.js";
 import { startList } from "./list.js";
 import { startForm } from "./form.js";
 import { startKeys } from "./keys.js";
+import { startRows } from "./rows.js";
+import { startStars } from "./star.js";
 import { say } from "./say.js";
 
 htmx.config.allowEval = false;
@@ -19,7 +21,7 @@ function nextTheme() {
 }
 
 async function copy(button) {
-  const text = button.dataset.copy;
+  const text = button.dataset.copy ?? button.closest("[data-id]").dataset.id;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -52,8 +54,8 @@ const acts = {
 };
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-act], [data-copy]");
-  if (button?.dataset.copy !== undefined) copy(button);
+  const button = event.target.closest("[data-act], [data-copy], [data-copy-id]");
+  if (button && !button.dataset.act) copy(button);
   else if (button) acts[button.dataset.act]?.(button);
   // A menu closes when something else is clicked.
   for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
@@ -88,7 +90,9 @@ if (new URLSearchParams(location.search).has("did")) {
 }
 
 startTimes();
+startRows();
 startList();
+startStars();
 startForm();
 startKeys();
 startLive();

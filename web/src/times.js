@@ -56,17 +56,29 @@ export function showTimes(within = document) {
   for (const element of within.querySelectorAll("time[data-at]")) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
-    element.title = `${element.dateTime} · ${away(ms)} · shown in ${zoneWords(ms)}`;
   }
   for (const element of within.querySelectorAll("[data-zone]")) put(element, zoneWords());
   count(within);
 }
 
-function count(within = document) {
+// Where instants are counted; a long list names the part that is in view.
+let counted = () => [document];
+export const countOnly = (places) => { counted = places; };
+const countAll = () => { for (const place of counted()) count(place); };
+
+// The exact instant and its zone, for whoever points at a time.
+function explain(event) {
+  const element = event.target.closest?.("time[data-at], [data-away]");
+  if (!element) return;
+  const ms = Number(element.dataset.at ?? element.dataset.away);
+  const exact = element.dateTime ?? new Date(ms).toISOString();
+  element.title = element.dateTime ? `${exact} · ${away(ms)} · shown in ${zoneWords(ms)}` : `${formatted(ms)}, ${zoneWords(ms)} · ${exact}`;
+}
+
+function count(within) {
   for (const element of within.querySelectorAll("[data-away]")) {
     const ms = Number(element.dataset.away);
     put(element, away(ms));
-    if (!element.title) element.title = new Date(ms).toISOString();
   }
   // What has come due rings until the server says what came of it.
   const now = nowMs();
@@ -102,6 +114,8 @@ export function startTimes() {
     document.dispatchEvent(new CustomEvent("tocsin:zone"));
   });
   show();
-  setInterval(() => { if (!document.hidden) count(); }, 1000);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) count(); });
+  setInterval(() => { if (!document.hidden) countAll(); }, 1000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) countAll(); });
+  document.addEventListener("pointerover", explain);
+  document.addEventListener("focusin", explain);
 }

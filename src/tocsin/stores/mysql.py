@@ -179,9 +179,10 @@ class MysqlStore:
         """See the port."""
         return await self._load(mysql_read.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port."""
-        await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation))
+        still = b"" if counter is None else b" AND member_counter = %d" % counter
+        await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation) + still)
 
     # -- timers
 

@@ -38,6 +38,7 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
+    events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
 

@@ -30,7 +30,7 @@ from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
 from tocsin.ui.sessions import Sessions, Visitor
 from tocsin.ui.unbuilt import UNBUILT
-from tocsin.ui.visit import Fields, Handler, NewCookie, Visit, read_form
+from tocsin.ui.visit import Fields, Handler, NewCookie, Relayed, Visit, read_form
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -130,8 +130,13 @@ class Ui:
         cookie = self._sessions.new_cookie() if fresh or sent is None else sent
         visitor = self._sessions.visitor(cookie)
         response = await self._visit(request, receive, cookie, visitor)
+        if isinstance(response, Relayed):
+            # The node that made it has set what is to be set.
+            return response
         if isinstance(response, NewCookie):
             cookie, fresh = response.cookie, True
+        elif visitor is not None and (renewed := self._sessions.renewed(cookie)) is not None:
+            cookie, fresh = renewed, True
         if fresh:
             response.set_cookie(name, cookie, path="/", httponly=True, samesite="strict", secure=secure)
         return response
@@ -149,11 +154,12 @@ class Ui:
             cookie,
             now_us=self._clock.now_us(),
             correlation_id=correlation_id,
-            renew=lambda: self._sessions.visitor(cookie),
+            renew=lambda: self._sessions.still(cookie),
         )
         try:
             if request.method not in _SAFE:
-                visit.form = await self._form(request, receive, cookie)
+                visit.body = await self._body(request, receive)
+                visit.form = self._form(request, visit.body, cookie)
                 if nobody:
                     return _to_login(request)
             return await self._routed(visit)
@@ -172,7 +178,16 @@ class Ui:
             return PlainTextResponse("Not Found", 405 if wrong_method else 404)
         return self._pages.page("missing.html", visit, 405 if wrong_method else 404, title="Nothing here")
 
-    async def _form(self, request: Request, receive: Receive, cookie: str) -> Fields:
+    async def _body(self, request: Request, receive: Receive) -> bytes:
+        announced = request.headers.get("content-length")
+        return await read_body(
+            receive,
+            None if announced is None else announced.encode(),
+            self._limits.form_bytes_max,
+            self._limits.form_read_timeout_s,
+        )
+
+    def _form(self, request: Request, body: bytes, cookie: str) -> Fields:
         """The form, if one of our own pages sent it; Forbidden otherwise."""
         headers = request.headers
         site = headers.get("sec-fetch-site")
@@ -181,17 +196,12 @@ class Ui:
             origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         ):
             raise Forbidden("This form was sent from another site's page; nothing was done.")
-        announced = headers.get("content-length")
-        body = await read_body(
-            receive,
-            None if announced is None else announced.encode(),
-            self._limits.form_bytes_max,
-            self._limits.form_read_timeout_s,
-        )
         form = read_form(body)
         token = headers.get("x-csrf-token") or form.get("csrf")
         if not self._sessions.csrf_holds(cookie, token):
-            raise Forbidden("The page you acted on is from before the server's last start. Reload it and try again.")
+            raise Forbidden(
+                "The page that you acted on is of another sign-in, or of a server that has gone. Reload it and try again."
+            )
         return form
 
     def _refusal(self, visit: Visit, error: TocsinError, *, nobody: bool) -> Response:

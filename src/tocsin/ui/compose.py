@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,7 +16,7 @@ from tocsin.ui.actions import ActionHandlers
 from tocsin.ui.app import Ui
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls.actions import CallActionHandlers
-from tocsin.ui.calls.agent import AgentSource, Gate
+from tocsin.ui.calls.agent import AgentSource, Gate, Relay
 from tocsin.ui.calls.detail import CallDetailHandlers
 from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.listing import CallListHandlers
@@ -45,20 +46,23 @@ def compose(
     call_figures: CallFigures,
     agent: AgentSource,
     hosts: Hosts,
+    secret: bytes | None = None,
+    relay: Relay | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
     """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
-    shows some."""
+    shows some. `secret` is what the nodes behind one address share, so that a sign-in holds on all of them; without one it
+    holds in this process. `relay` brings what this node can't answer without the agent to the node that has it."""
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
-    sessions = Sessions(keys, limits, time.monotonic)
+    sessions = Sessions(keys, limits, time.time, secret or secrets.token_bytes(32))
     streams = Streams(limits)
     pages = Pages(assets, keys_required=keys.required)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
-    gate, tenants = Gate(agent, pages), Tenants(hosts, limits)
+    gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
         OverviewHandlers(service, pages, figures, streams, agent),
@@ -70,7 +74,7 @@ def compose(
         OperatorPages(service, intake, pages, lists),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
-        CallActionHandlers(gate, pages, call_detail),
+        CallActionHandlers(gate, call_detail),
         call_detail,
         # Its pattern takes whatever is left under /timers.
         detail,

@@ -15,8 +15,8 @@ class UiLimits:
     #: How long a sign-in lasts without a request, and at most.
     session_idle_timeout_s: float = 12 * 3_600.0
     session_lifetime_max_s: float = 7 * 86_400.0
-    #: People signed in at the same time; beyond it the one idle for longest has to sign in again.
-    sessions_max: int = 10_000
+    #: Sign-outs that a node remembers, so that a copy of the cookie is of no use there.
+    sign_outs_max: int = 10_000
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.
@@ -26,9 +26,12 @@ class UiLimits:
     figures_buckets: int = 360
     #: Failing destinations remembered for each point; the calls of further ones are counted together.
     figures_destinations_max: int = 100
-    #: Rows of a list where nobody says how many, and at most.
+    #: Rows that a list begins with, and goes on by, where nobody says how many.
     list_rows: int = 50
+    #: Rows that one request of a list gets at most, and among which it looks for new ones.
     list_rows_max: int = 500
+    #: Rows that a list grows to by scrolling; from there on a link leads to a page of its own.
+    list_rows_shown_max: int = 10_000
     #: Tenants that a browser remembers, and for how long after one was looked at for the first time.
     tenants_remembered_max: int = 8
     tenants_remembered_s: float = 180 * 86_400.0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import Forbidden
@@ -21,10 +21,12 @@ from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
 from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.pages import Pages
+from tocsin.ui.pages import Pages, packed
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+#: Digits of milliseconds that are read; an instant has no more.
+_MS_DIGITS_MAX = 15
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -65,6 +67,8 @@ class ListHandlers:
         """Methods, paths, handlers."""
         return [
             ("GET", "/timers", self.list),
+            ("GET", "/ui/more/timers", self.more),
+            ("GET", "/ui/fresh/timers", self.fresh),
             ("POST", "/ui/rows", self.rows),
             ("GET", "/ui/live", self.live),
         ]
@@ -105,6 +109,7 @@ class ListHandlers:
             "tabs": VIEWS,
             "ranges": RANGES,
             "custom_range": CUSTOM_RANGE,
+            "limits": self._limits,
             "pulse": self._figures.pulse(filters.namespace),
             "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
             "live": f"/ui/live?namespace={quote(filters.namespace, safe='')}",
@@ -116,6 +121,33 @@ class ListHandlers:
         if visit.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         return response
+
+    async def more(self, visit: Visit) -> Response:
+        """What follows in a list that is open: its next rows, and the link to those behind them."""
+        filters, _ = await self.filters(visit)
+        listing = await self._listing(filters, visit.now_us)
+        values = {
+            "filters": filters,
+            "listing": listing,
+            "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
+        }
+        return packed(visit, self._pages.text("timers/more.html", visit, values))
+
+    async def fresh(self, visit: Visit) -> Response:
+        """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
+        find those that it lacks. `until` (ms): up to where the page shows an earliest-first list. `more`: whether others
+        follow within that."""
+        filters, _ = await self.filters(visit)
+        request = self.request(filters, visit.now_us)
+        until = visit.query.get("until")
+        if filters.order == "desc":
+            views, cursor = await latest(self._service.list, request, visit.now_us)
+        else:
+            if until.isdecimal():
+                bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
+                request = replace(request, execute_before=min(bounds))
+            views, cursor = await self._service.list(request)
+        return JSONResponse({"ids": [view.timer.id for view in views], "more": cursor is not None})
 
     async def _listing(self, filters: Filters, now_us: int) -> Listing:
         request = self.request(filters, now_us)

@@ -1,30 +1,37 @@
 """Who looks at the pages: signed-in keys, and the tokens that tell our own forms from foreign ones.
 
-The cookie holds 32 random bytes and nothing else. Whoever has signed in has an entry here, by the hash of those bytes;
-it names the key's hash, so that a revoked key ends its sessions. Sign-ins end with the process.
+The cookie carries the sign-in itself, under a signature that every node which knows the secret can make and check: random
+bytes, the hash of the API key, when it began and when it was used last. So any node may answer any request. The key is
+looked up each time; a revoked one ends its sessions everywhere.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tocsin.contract.access import KeyRing
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.ui.limits import UiLimits
 
-_COOKIE = re.compile(r"[A-Za-z0-9_-]{43}\Z")
+_NAME = r"[A-Za-z0-9_-]{43}"
+#: Of somebody who has not signed in: random bytes, to which forms are bound.
+_ANONYMOUS = re.compile(rf"{_NAME}\Z")
+#: Name, key's hash, begin, last use (seconds), signature.
+_SIGNED_IN = re.compile(rf"({_NAME})\.([0-9a-f]{{64}})\.([0-9]{{1,12}})\.([0-9]{{1,12}})\.([0-9a-f]{{64}})\Z")
+#: The share of the idle time-out after which a cookie is written anew, with a later last use.
+_RENEWED_AFTER = 0.05
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(NamedTuple):
+    name: str
     key_hash: str
-    begun_s: float
-    seen_s: float
+    begun_s: int
+    seen_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +68,48 @@ class Visitor:
 
 
 class Sessions:
-    """The sign-ins of one process. `now_s` is a clock that is never set back."""
+    """The sign-ins as one node sees them. `secret` is what all nodes behind one address share; `now_s` is the wall clock,
+    which they share, too."""
 
-    def __init__(self, keys: KeyRing, limits: UiLimits, now_s: Callable[[], float]) -> None:
+    def __init__(self, keys: KeyRing, limits: UiLimits, now_s: Callable[[], float], secret: bytes) -> None:
         self._keys = keys
         self._limits = limits
         self._now_s = now_s
-        self._secret = secrets.token_bytes(32)
-        self._sessions: dict[str, _Session] = {}
+        self._signing_key = hmac.digest(secret, b"tocsin pages: sign-ins", "sha256")
+        self._form_key = hmac.digest(secret, b"tocsin pages: forms", "sha256")
+        #: Names that signed out here, and when their lifetime ends by itself.
+        self._ended: dict[str, float] = {}
 
     def new_cookie(self) -> str:
         """Random bytes as text; nobody is signed in by them yet."""
         return secrets.token_urlsafe(32)
 
     def well_formed(self, cookie: str | None) -> bool:
-        """Whether the cookie can be one of ours."""
-        return cookie is not None and _COOKIE.match(cookie) is not None
+        """Whether the cookie is one of ours: any random bytes, or a sign-in that this secret has signed."""
+        return cookie is not None and (_ANONYMOUS.match(cookie) is not None or self._read(cookie) is not None)
 
     def visitor(self, cookie: str) -> Visitor | None:
         """Who comes with this cookie; None for somebody who has to sign in first."""
-        key = self._key(cookie)
-        if key is None and self._keys.required:
+        session = self._read(cookie)
+        idle = session is not None and self._now_s() - session.seen_s > self._limits.session_idle_timeout_s
+        return self._visitor(cookie, None if idle else session)
+
+    def still(self, cookie: str) -> Visitor | None:
+        """The same for an answer that lasts, which is no request: being idle does not end it."""
+        return self._visitor(cookie, self._read(cookie))
+
+    def renewed(self, cookie: str) -> str | None:
+        """The cookie with a later last use, when it is time to write one; only for a visitor's."""
+        session = self._read(cookie)
+        now = self._now_s()
+        if session is None or now - session.seen_s < _RENEWED_AFTER * self._limits.session_idle_timeout_s:
             return None
-        return Visitor(key, self.csrf(cookie))
+        return self._write(session._replace(seen_s=int(now)))
 
     def csrf(self, cookie: str) -> str:
-        """What a form sent with this cookie has to bring. It can't be made from the cookie without our secret."""
-        return hmac.new(self._secret, cookie.encode(), hashlib.sha256).hexdigest()
+        """What a form sent with this cookie has to bring: the same for all cookies of one sign-in. It can't be made from
+        the cookie without our secret."""
+        return hmac.digest(self._form_key, cookie.partition(".")[0].encode(), "sha256").hex()
 
     def csrf_holds(self, cookie: str, token: str) -> bool:
         """Whether this is that token."""
@@ -103,31 +125,39 @@ class Sessions:
         key_hash = hash_key(secret)
         if self._keys.lookup(key_hash) is None:
             return None
-        cookie, now = self.new_cookie(), self._now_s()
-        if len(self._sessions) >= self._limits.sessions_max:
-            del self._sessions[min(self._sessions, key=lambda name: self._sessions[name].seen_s)]
-        self._sessions[_name(cookie)] = _Session(key_hash, now, now)
-        return cookie
+        now = int(self._now_s())
+        return self._write(_Session(self.new_cookie(), key_hash, now, now))
 
     def sign_out(self, cookie: str) -> None:
-        """Ends the session, if it is one."""
-        self._sessions.pop(_name(cookie), None)
-
-    def _key(self, cookie: str) -> ApiKey | None:
-        name = _name(cookie)
-        session = self._sessions.get(name)
+        """Ends the session, if it is one, for copies of its cookie, too. Other nodes do not hear of that."""
+        session = self._read(cookie)
         if session is None:
-            return None
-        now, limits = self._now_s(), self._limits
-        key = self._keys.lookup(session.key_hash)
-        idle, age = now - session.seen_s, now - session.begun_s
-        if key is None or idle > limits.session_idle_timeout_s or age > limits.session_lifetime_max_s:
-            del self._sessions[name]
-            return None
-        session.seen_s = now
-        return key
+            return
+        now = self._now_s()
+        self._ended = {name: until for name, until in self._ended.items() if until > now}
+        if len(self._ended) >= self._limits.sign_outs_max:
+            del self._ended[next(iter(self._ended))]
+        self._ended[session.name] = session.begun_s + self._limits.session_lifetime_max_s
 
+    def _visitor(self, cookie: str, session: _Session | None) -> Visitor | None:
+        key = None
+        if session is not None and self._now_s() - session.begun_s <= self._limits.session_lifetime_max_s:
+            key = self._keys.lookup(session.key_hash)
+        if key is None and self._keys.required:
+            return None
+        return Visitor(key, self.csrf(cookie))
 
-def _name(cookie: str) -> str:
-    """Under what a session is kept: whoever reads this process's memory dump finds no cookie to use."""
-    return hashlib.sha256(cookie.encode()).hexdigest()
+    def _read(self, cookie: str) -> _Session | None:
+        match = _SIGNED_IN.match(cookie)
+        if match is None or not hmac.compare_digest(self._signature(cookie.rpartition(".")[0]), match[5]):
+            return None
+        if match[1] in self._ended:
+            return None
+        return _Session(match[1], match[2], int(match[3]), int(match[4]))
+
+    def _write(self, session: _Session) -> str:
+        text = ".".join(map(str, session))
+        return f"{text}.{self._signature(text)}"
+
+    def _signature(self, text: str) -> str:
+        return hmac.digest(self._signing_key, text.encode(), "sha256").hex()

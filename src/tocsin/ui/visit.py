@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -71,6 +71,8 @@ class Visit:
         #: Who comes with this cookie by now, for answers that last.
         self.renew = renew
         self.form = Fields(())
+        #: The form as it was sent.
+        self.body = b""
         self.now_us = now_us
         self.correlation_id = correlation_id
         self.query = Fields(request.query_params.multi_items())
@@ -113,6 +115,14 @@ class NewCookie(RedirectResponse):
     def __init__(self, to: str, cookie: str) -> None:
         super().__init__(to, 303)
         self.cookie = cookie
+
+
+class Relayed(Response):
+    """Another node's answer, as it came: its cookies and headers with it."""
+
+    def __init__(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        super().__init__(body, status)
+        self.raw_headers = list(headers)
 
 
 Handler = Callable[[Visit], Awaitable[Response]]

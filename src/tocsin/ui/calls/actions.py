@@ -11,16 +11,15 @@ from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.ui.calls.agent import Gate
 from tocsin.ui.calls.detail import CallDetailHandlers
 from tocsin.ui.calls.show import STAR, list_path, path
-from tocsin.ui.pages import Pages, toast
+from tocsin.ui.pages import toast
 from tocsin.ui.visit import Handler, Visit
 
 
 class CallActionHandlers:
     """Every change is answered by a redirect to a page that says it, or by the page with the reason of the refusal."""
 
-    def __init__(self, gate: Gate, pages: Pages, detail: CallDetailHandlers) -> None:
+    def __init__(self, gate: Gate, detail: CallDetailHandlers) -> None:
         self._gate = gate
-        self._pages = pages
         self._detail = detail
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -33,9 +32,10 @@ class CallActionHandlers:
         ]
 
     async def star(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """Makes a call a favourite, or takes that away; a script gets the button in its new state."""
-        tenant, service_call_id = self._writable(visit)
-        starred = visit.form.get("on") == "yes"
+        """Makes a call a favourite (`star` names it) or takes that away (`unstar` does). One form serves a whole list."""
+        tenant, starred = visit.form.get("tenant").lower(), "star" in visit.form
+        service_call_id = visit.form.get("star" if starred else "unstar").lower()
+        visit.permit_tenant(Role.WRITE, tenant)
         back = visit.form.exact("back")
         back = back if back.startswith("/calls") else list_path(tenant)
         try:
@@ -44,11 +44,8 @@ class CallActionHandlers:
         except InvalidInput as error:
             if visit.fragment:
                 return HTMLResponse("", kind_of(error).status, headers=toast(_sentence(error), "failed"))
-            return await self._refused(visit, calls, error)
-        if not visit.fragment:
-            return RedirectResponse(back, 303)
-        values = {"tenant": tenant, "id": service_call_id, "starred": starred, "back": back}
-        return HTMLResponse(self._pages.text("calls/starred.html", visit, values))
+            return await self._refused(visit, calls, service_call_id, error)
+        return HTMLResponse("") if visit.fragment else RedirectResponse(back, 303)
 
     async def tag(self, visit: Visit, calls: ServiceCalls) -> Response:
         """Adds a tag."""
@@ -56,7 +53,7 @@ class CallActionHandlers:
         try:
             await calls.tag(tenant, service_call_id, visit.form.get("tag"), visit.correlation_id)
         except InvalidInput as error:
-            return await self._refused(visit, calls, error)
+            return await self._refused(visit, calls, service_call_id, error)
         return _to(tenant, service_call_id, "tagged")
 
     async def untag(self, visit: Visit, calls: ServiceCalls) -> Response:
@@ -71,17 +68,16 @@ class CallActionHandlers:
         try:
             await calls.delete(tenant, service_call_id, visit.correlation_id)
         except ServiceCallNotScheduled as error:
-            return await self._refused(visit, calls, error)
+            return await self._refused(visit, calls, service_call_id, error)
         return RedirectResponse(list_path(tenant, did="deleted"), 303)
 
     async def _refused(
-        self, visit: Visit, calls: ServiceCalls, error: InvalidInput | ServiceCallNotScheduled
+        self, visit: Visit, calls: ServiceCalls, service_call_id: str, error: InvalidInput | ServiceCallNotScheduled
     ) -> Response:
-        tenant, service_call_id = visit.form.get("tenant"), visit.form.get("id")
         return await self._detail.of(
             visit,
             calls,
-            tenant,
+            visit.form.get("tenant"),
             service_call_id,
             status=kind_of(error).status,
             problem=_sentence(error),

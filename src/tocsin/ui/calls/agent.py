@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.ui.pages import Pages
-from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.visit import Handler, Relayed, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,47 @@ STANDBY = Away(
     503,
 )
 
+
+def standby(node: str) -> Away:
+    """The same, with the name of that node where it is known."""
+    return replace(STANDBY, text=f"The service agent runs on node {node} now. {STANDBY.text}") if node else STANDBY
+
+
 #: Asked anew for each page: a node may come to have the agent, or lose it.
 AgentSource = Callable[[], ServiceCalls | Away]
 CallsHandler = Callable[[Visit, ServiceCalls], Awaitable[Response]]
 
 
-class Gate:
-    """Gives handlers the agent, or answers for it."""
+Headers = list[tuple[bytes, bytes]]
+#: Brings a request (method, target as sent, headers, body) to the node that has the agent; None when none has. Raises
+#: Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes], Awaitable[tuple[int, Headers, bytes] | None]]
 
-    def __init__(self, source: AgentSource, pages: Pages) -> None:
+
+class Gate:
+    """Gives handlers the agent, or answers for it. `relay` asks the node that has it, where there are several."""
+
+    def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
         self._source = source
         self._pages = pages
+        self._relay = relay
 
-    def __call__(self, handler: CallsHandler) -> Handler:
-        """The handler for a route."""
+    def __call__(self, handler: CallsHandler, *, elsewhere: Handler | None = None) -> Handler:
+        """The handler for a route. `elsewhere` answers, instead of the node that has the agent, what no other can."""
 
         async def answer(visit: Visit) -> Response:
             calls = self._source()
-            if isinstance(calls, Away):
-                return self._pages.page("calls/away.html", visit, calls.status, title="Calls", away=calls)
-            return await handler(visit, calls)
+            if not isinstance(calls, Away):
+                return await handler(visit, calls)
+            if self._relay is not None:
+                if elsewhere is not None:
+                    return await elsewhere(visit)
+                scope = visit.request.scope
+                query = scope["query_string"]
+                target = scope["raw_path"] + (b"?" + query if query else b"")
+                answered = await self._relay(scope["method"], target, list(scope["headers"]), visit.body)
+                if answered is not None:
+                    return Relayed(*answered)
+            return self._pages.page("calls/away.html", visit, calls.status, title="Calls", away=calls)
 
         return answer

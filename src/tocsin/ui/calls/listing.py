@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from tocsin.agent.api.ports import CallRecord
 from tocsin.agent.api.service_calls import ServiceCalls
@@ -23,7 +23,7 @@ from tocsin.ui.calls.tenants import Tenants
 from tocsin.ui.filters import CUSTOM_RANGE
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.pages import Pages
+from tocsin.ui.pages import Pages, packed
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -71,8 +71,10 @@ class CallListHandlers:
             ("GET", "/calls", self._gate(self.list)),
             ("GET", "/calls/tenants", self._gate(self.tenants)),
             ("POST", "/calls/tenants", self._gate(self.new_tenant)),
+            ("GET", "/ui/more/calls", self._gate(self.more)),
+            ("GET", "/ui/fresh/calls", self._gate(self.fresh)),
             ("POST", "/ui/calls/rows", self._gate(self.rows)),
-            ("GET", "/ui/live/calls", self._gate(self.live)),
+            ("GET", "/ui/live/calls", self._gate(self.live, elsewhere=self.live_elsewhere)),
         ]
 
     async def list(self, visit: Visit, calls: ServiceCalls) -> Response:
@@ -81,8 +83,7 @@ class CallListHandlers:
         known = self._tenants.known(visit)
         if not tenant:
             return RedirectResponse(list_path(known[0]), 303) if known else await self.tenants(visit, calls)
-        visit.permit_tenant(Role.READ, tenant)
-        filters = CallFilters.read(visit.query, self._limits, tenant)
+        filters = self._filters(visit)
         problem: InvalidInput | None = None
         listing = CallListing([], None)
         try:
@@ -98,6 +99,7 @@ class CallListHandlers:
             "tabs": VIEWS,
             "ranges": PAST,
             "custom_range": CUSTOM_RANGE,
+            "limits": self._limits,
             "pulse": self._figures.pulse(tenant),
             "may_write": visit.visitor.may_call(Role.WRITE, tenant),
             "said": SAID.get(visit.query.get("did"), ""),
@@ -113,6 +115,29 @@ class CallListHandlers:
         if problem is None:
             self._tenants.remember(visit, tenant, response)
         return response
+
+    async def more(self, visit: Visit, calls: ServiceCalls) -> Response:
+        """What follows in a list that is open: its next rows, and the link to those behind them."""
+        filters = self._filters(visit)
+        values = {
+            "filters": filters,
+            "listing": await self._listing(calls, filters, visit.now_us),
+            "may_write": visit.visitor.may_call(Role.WRITE, filters.tenant),
+        }
+        return packed(visit, self._pages.text("calls/more.html", visit, values))
+
+    async def fresh(self, visit: Visit, calls: ServiceCalls) -> Response:
+        """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
+        find those that it lacks. `more`: whether others follow."""
+        filters = self._filters(visit)
+        listing = await self._listing(calls, filters, visit.now_us)
+        found = listing.calls if listing.exact is None else [listing.exact]
+        return JSONResponse({"ids": [call.service_call_id for call in found], "more": listing.cursor is not None})
+
+    def _filters(self, visit: Visit) -> CallFilters:
+        tenant = visit.query.get("tenant").lower()
+        visit.permit_tenant(Role.READ, tenant)
+        return CallFilters.read(visit.query, self._limits, tenant)
 
     async def _listing(self, calls: ServiceCalls, filters: CallFilters, now_us: int) -> CallListing:
         if filters.search:
@@ -156,12 +181,16 @@ class CallListHandlers:
             "wanted": wanted,
             "calls": await calls.get_many(tenant, [service_call_id for service_call_id, _ in wanted]),
             "may_write": visit.visitor.may_call(Role.WRITE, tenant),
-            "back": list_path(tenant),
         }
         return HTMLResponse(self._pages.text("calls/changed.html", visit, values))
 
     async def live(self, visit: Visit, calls: ServiceCalls) -> Response:
         """Tells an open page when its tenant's calls have changed."""
+        return await self.live_elsewhere(visit)
+
+    async def live_elsewhere(self, visit: Visit) -> Response:
+        """The same on a node that has not the agent: it has nothing to tell, and the page looks by itself whenever nothing
+        has been told for a while."""
         tenant = visit.query.get("tenant")
         visit.permit_tenant(Role.READ, tenant)
         if self._streams.full:

@@ -1,0 +1,162 @@
+"""Lists that are longer than a page: they go on as one scrolls, keep their place, and stay alive."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Browser, Page, expect
+
+from tests.e2e.browser import Window, window
+from tests.e2e.tenant import Tenant, in_seconds
+from tests.support.calls import Api
+from tests.support.server import ServerProcess
+
+URL = "http://127.0.0.1:9/hook"
+
+
+async def many(api: Api, count: int) -> list[str]:
+    """Timers from in an hour on, a second apart; their ids."""
+    ids = [f"t{number:05d}" for number in range(count)]
+    for start in range(0, count, 1_000):
+        timers = [
+            {"namespace": "default", "id": name, "callbackUrl": URL, "delay": f"{3_600 + int(name[1:])}s"}
+            for name in ids[start : start + 1_000]
+        ]
+        assert (await api("timers/batch/create", timers=timers))[0] == 200
+    return ids
+
+
+async def scroll_on(page: Page, rows: int) -> None:
+    """Scrolls to the end, and again when it has moved on, until so many rows are there."""
+    async with asyncio.timeout(120):
+        while await page.locator("#results tbody tr").count() < rows:
+            await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            await page.evaluate("new Promise(requestAnimationFrame)")
+
+
+async def test_what_comes_behind_the_rows_shown_is_not_called_new(shown: Window, api: Api) -> None:
+    page = shown.page
+    await many(api, 300)
+    await shown.go("/timers?rows=25")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    await api.create("last", URL, delay="9h")
+    await api.create("first", URL, delay="10m")
+    await expect(page.locator("#fresh")).to_have_text("1 new")
+
+
+async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, api: Api) -> None:
+    ids = await many(api, 700)
+    page = shown.page
+    await shown.go("/timers?rows=100")
+    rows = page.locator("#results tbody tr")
+    await scroll_on(page, len(ids))
+    assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == ids
+    await expect(page.locator("#shown")).to_have_text("700 timers")
+    await expect(page.locator("#follow a")).to_have_count(0)
+    # The URL names the rows in view; a reload and the way back lead there, and further up the rows come again.
+    await page.locator("tr[data-id='t00450']").scroll_into_view_if_needed()
+    await expect(page).to_have_url(re.compile("cursor="))
+    await page.locator("tr[data-id='t00450'] a.id").click()
+    await expect(page.locator("h1")).to_contain_text("t00450")
+    await page.go_back()
+    await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
+    await page.reload()
+    await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
+    await page.keyboard.press("Home")
+    await expect(page.locator("tr[data-id='t00000']")).to_be_in_viewport()
+    await expect(page).not_to_have_url(re.compile("cursor="))
+    await page.locator("#q").fill("t0069")
+    await expect(rows).to_have_count(10)
+
+
+async def test_a_colleague_gets_the_rows_that_the_url_names(browser: Browser, shown: Window, api: Api) -> None:
+    await many(api, 300)
+    await shown.go("/timers?rows=100")
+    await scroll_on(shown.page, 300)
+    await shown.page.locator("tr[data-id='t00150']").scroll_into_view_if_needed()
+    await expect(shown.page).to_have_url(re.compile("cursor="))
+    async with window(browser, shown.base) as other:
+        await other.go(shown.page.url.removeprefix(shown.base))
+        first = other.page.locator("#results tbody tr").first
+        await expect(first).to_have_attribute("data-id", "t00100")
+        await other.page.get_by_role("link", name="Back to the first").click()
+        await expect(first).to_have_attribute("data-id", "t00000")
+
+
+async def test_rows_that_cannot_be_fetched_say_so_and_come_later(shown: Window, api: Api) -> None:
+    await many(api, 150)
+    page = shown.page
+    await page.route("**/ui/more/**", lambda route: route.abort())
+    await shown.go("/timers?rows=50")
+    await page.keyboard.press("End")
+    await expect(page.get_by_role("link", name="Try again")).to_be_visible()
+    await expect(page.locator(".toast")).to_contain_text("could not be fetched")
+    await page.unroute_all()
+    await page.get_by_role("link", name="Try again").click()
+    await expect(page.locator("tr[data-id='t00050']")).to_be_attached()
+
+
+async def test_ten_thousand_rows_are_one_list(shown: Window, api: Api) -> None:
+    ids = await many(api, 10_300)
+    page = shown.page
+    await shown.go("/timers?rows=500")
+    rows = page.locator("#results tbody tr")
+    await scroll_on(page, 10_000)
+    await expect(page.locator("#shown")).to_have_text("10\u202f000 shown, more follow")
+    # Rows in view live, wherever they are.
+    last = page.locator(f"tr[data-id='{ids[9_990]}']")
+    await last.scroll_into_view_if_needed()
+    await api("timers/delete", namespace="default", timerId=ids[9_990])
+    await expect(last.locator(".state")).to_have_text("canceled")
+    # There the list ends, and a link leads on.
+    await page.get_by_role("link", name="Next 500").click()
+    await expect(rows.first).to_have_attribute("data-id", ids[10_000])
+    await expect(rows).to_have_count(300)
+
+
+async def test_without_scripts_pages_go_on_where_the_last_ended(
+    browser: Browser, server: ServerProcess, api: Api
+) -> None:
+    ids = await many(api, 60)
+    async with window(browser, server.url, scripts=False) as plain:
+        page = plain.page
+        await plain.go("/timers?rows=25")
+        seen: list[str | None] = []
+        for count in (25, 25, 10):
+            rows = page.locator("#results tbody tr")
+            await expect(rows).to_have_count(count)
+            seen += [await row.get_attribute("data-id") for row in await rows.all()]
+            if count == 25:
+                await page.get_by_role("link", name="Next 25").click()
+                await expect(page.locator(f"tr[data-id='{seen[-25]}']")).to_have_count(0)
+        assert seen == ids
+        assert "cursor=" in page.url
+        await page.get_by_role("link", name="Back to the first").click()
+        await expect(page.locator("#results tbody tr").first).to_have_attribute("data-id", ids[0])
+        await plain.go("/timers?rows=25&view=all")
+        assert await page.locator("#results tbody tr").first.get_attribute("data-id") == ids[-1]
+
+
+async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Tenant) -> None:
+    ids = [await tenant.submit(f"c{number}", URL, dueAt=in_seconds(3_600)) for number in range(120)][::-1]
+    page = shown.page
+    await shown.go(f"{tenant.list}&rows=25")
+    rows = page.locator("#results tbody tr")
+    await scroll_on(page, len(ids))
+    assert await page.evaluate("[...document.querySelectorAll('#results tbody tr')].map(row => row.dataset.id)") == ids
+    await expect(page.locator("#shown")).to_have_text("120 calls")
+    # What came by scrolling is as alive as the rest.
+    last = page.locator(f"tr[data-id='{ids[-1]}']")
+    await last.get_by_role("button", name="Favourite").click()
+    await expect(last.get_by_role("button", name="Favourite")).to_have_attribute("aria-pressed", "true")
+    assert (await tenant.get(ids[-1]))["tags"] == ["star"]
+    await last.locator("a.named").click()
+    await expect(page.locator("h1")).to_have_text("c0")
+    await page.go_back()
+    await expect(last).to_be_in_viewport()
+    await tenant.submit("one more", URL, dueAt=in_seconds(3_600))
+    await expect(page.locator("#fresh")).to_have_text("1 new")
+    await expect(page.locator("#fresh")).to_be_in_viewport()
+    await page.locator("#fresh").click()
+    await expect(rows.first.locator("a.named")).to_have_text("one more")

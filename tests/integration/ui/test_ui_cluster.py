@@ -1,0 +1,93 @@
+"""Several nodes behind one address: whichever answers knows who asks, and what it can't answer it fetches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.ui.conftest import Node, Start, Visitor
+from tocsin.model.access import Role
+from tocsin.model.instants import US_PER_SECOND, format_instant
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.telemetry.clock import SystemClock
+
+
+async def pair(start: Start, folder: Path, store: str, **chosen: Any) -> tuple[Node, Node]:
+    """Two nodes of one store; the first runs the service agent."""
+    one = await start({"tk_write": (Role.WRITE, ())}, store=store, node_name="one", data_dir=folder / "one", **chosen)
+    other = await start(store=store, node_name="other", data_dir=folder / "other", agent_enabled=False, **chosen)
+    return one, other
+
+
+def beside(node: Node, visitor: Visitor) -> Visitor:
+    """The same browser, led to another node."""
+    other = node.visitor()
+    for cookie in visitor.client.cookies.jar:
+        other.client.cookies.set(
+            cookie.name.replace(visitor.base.rsplit(":")[-1], other.base.rsplit(":")[-1]), cookie.value or ""
+        )
+    return other
+
+
+@pytest.fixture
+async def nodes(start: Start, tmp_path: Path, postgresql_url: str) -> tuple[Node, Node]:
+    return await pair(start, tmp_path, postgresql_url, host="0.0.0.0", advertise="127.0.0.1")
+
+
+async def test_a_sign_in_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
+    one, other = nodes
+    visitor = one.visitor()
+    assert (await visitor.sign_in("tk_write")).status_code == 303
+    token = await visitor.token()
+    there = beside(other, visitor)
+    assert (await there.get("/timers")).status_code == 200
+    fields = {"namespace": "default", "id": "t", "url": "http://93.184.215.14/", "delay": "1h", "timeout": "10"}
+    assert (await there.post("/timers/new", {**fields, "csrf": token})).status_code == 303
+    assert "pending" in (await visitor.get("/timers/default/t")).text
+    # A stranger's cookie is as good as none on either.
+    forged = other.visitor()
+    name, value = next((cookie.name, cookie.value or "") for cookie in there.client.cookies.jar)
+    forged.client.cookies.set(name, value[:-1] + ("0" if value[-1] != "0" else "1"))
+    assert (await forged.get("/timers")).status_code == 303
+
+
+async def test_the_pages_of_calls_are_on_every_node(nodes: tuple[Node, Node]) -> None:
+    one, other = nodes
+    visitor = one.visitor()
+    await visitor.sign_in("tk_write")
+    there = beside(other, visitor)
+    clock = SystemClock()
+    tenant = Uuid7Source(clock.now_us)()
+    call = {
+        "name": "Charge order 17",
+        "requestSpec": {"method": "POST", "url": "http://93.184.215.14/"},
+        "dueAt": format_instant(clock.now_us() + 3_600 * US_PER_SECOND),
+    }
+    answer = await there.client.post(
+        f"/api/tenants/{tenant}/service-calls", json=call, headers={"authorization": "Bearer tk_write"}
+    )
+    assert answer.status_code == 202, answer.text
+    call_id = answer.json()["serviceCallId"]
+    shown = await there.get(f"/calls?tenant={tenant}")
+    assert shown.status_code == 200
+    assert "Charge order 17" in shown.text
+    starred = await there.post(
+        "/calls/star",
+        {"tenant": tenant, "star": call_id, "back": f"/calls?tenant={tenant}", "csrf": await there.token()},
+    )
+    assert starred.status_code == 303
+    assert "Charge order 17" in (await visitor.get(f"/calls?tenant={tenant}&starred=yes")).text
+    async with there.client.stream("GET", f"/ui/live/calls?tenant={tenant}") as stream:
+        assert stream.status_code == 200
+        assert [line async for line in _first(stream.aiter_lines(), 3)][-1].startswith("data: ")
+
+
+async def _first(lines: Any, count: int) -> Any:
+    found = 0
+    async for line in lines:
+        yield line
+        found += 1
+        if found == count:
+            return

@@ -1,0 +1,259 @@
+// A list that goes on as one scrolls. Rows come in chunks, one <tbody> each, that the browser lays out only where somebody
+// looks (content-visibility); what is off the screen is neither counted down nor asked for. The URL follows the rows on
+// top, and how far the list had gone is kept for this tab, so that a reload and the way back lead to the same place.
+import { showTimes, countOnly } from "./times.js";
+import { say } from "./say.js";
+
+const AHEAD = "1600px 0px";
+const NEAR = "200px 0px";
+const SETTLED_MS = 200;
+const ROW_PX = 49;
+const STORE = "tocsin.lists";
+const KEPT_LISTS_MAX = 12;
+
+const results = () => document.getElementById("results");
+export const chunks = () => [...document.querySelectorAll("#results tbody")];
+// Ids of the rows that are here, and of those that the list began with before a reload and that aren't fetched again yet.
+export const known = new Set();
+export const above = new Set();
+const inView = new Set();
+let loading = false;
+let shown = 0;
+let height = 0;
+
+// The rows that somebody sees, or is about to.
+export function rowsInView() {
+  const places = [...inView].filter((chunk) => chunk.isConnected);
+  return (places.length ? places : chunks().slice(0, 2)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
+}
+
+// The beginning of the list as far as nothing is missing, for finding what is new: where it starts, its ids, and whether
+// rows that the list had follow.
+export function head() {
+  const all = chunks().filter((chunk) => "cursor" in chunk.dataset);
+  const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
+  if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
+  const whole = gap < 0 ? all : all.slice(0, gap);
+  const rows = whole.flatMap((chunk) => [...chunk.rows]);
+  return { cursor: all[0]?.dataset.cursor ?? "", ids: new Set(rows.map((row) => row.dataset.id)), open: gap > 0 || "follows" in results().dataset, last: rows.at(-1) };
+}
+
+const near = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) { inView.delete(target); continue; }
+    inView.add(target);
+    showTimes(target);
+    if (target.dataset.changed !== results()?.dataset.changed) document.dispatchEvent(new CustomEvent("tocsin:stale"));
+  }
+}, { rootMargin: NEAR });
+
+const ahead = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) continue;
+    if (target.matches("tbody")) fill(target);
+    else goOn();
+  }
+}, { rootMargin: AHEAD });
+
+// Measured once for a list: asking again would have the browser lay out what it need not yet.
+function rowHeight() {
+  height ||= document.querySelector("#results tbody tr[data-v]")?.getBoundingClientRect().height;
+  return height || ROW_PX;
+}
+
+// A chunk takes its place at once, also while the browser does not lay it out.
+function reserve(chunk, rows) {
+  chunk.style.containIntrinsicBlockSize = `auto ${Math.round(rows * rowHeight())}px`;
+}
+
+function adopt(chunk) {
+  chunk.setAttribute("role", "rowgroup");
+  for (const row of [...chunk.rows]) {
+    if (known.has(row.dataset.id)) row.remove();
+    else known.add(row.dataset.id);
+  }
+  chunk.dataset.changed = results().dataset.changed;
+  reserve(chunk, chunk.rows.length);
+  shown += chunk.rows.length;
+  near.observe(chunk);
+}
+
+async function fetchRows(link) {
+  const answer = await fetch(`/ui/more${link}`, { headers: { "hx-request": "true" } });
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) throw new Error(String(answer.status));
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return { chunk: document.adoptNode(page.querySelector("tbody")), follow: document.adoptNode(page.getElementById("follow")) };
+}
+
+const count = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
+
+function showCount() {
+  const here = results();
+  const words = document.getElementById("shown");
+  if (!words) return;
+  const follows = "follows" in here.dataset;
+  const text = follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
+  if (words.textContent !== text) words.textContent = text;
+}
+
+const isNear = (element) => element.getBoundingClientRect().top < innerHeight + parseInt(AHEAD, 10);
+
+async function goOn() {
+  const here = results();
+  const table = here?.querySelector("table");
+  if (loading || !table) return;
+  loading = true;
+  try {
+    for (;;) {
+      const link = here.querySelector("#follow a[rel='next']");
+      if (!link || shown >= Number(here.dataset.shownMax) || !isNear(link)) break;
+      here.setAttribute("aria-busy", "true");
+      link.dataset.busy = "";
+      const { chunk, follow } = await fetchRows(link.getAttribute("href"));
+      // Other filters may have been chosen meanwhile.
+      if (!here.isConnected) break;
+      table.append(chunk);
+      adopt(chunk);
+      here.querySelector("#follow").replaceWith(follow);
+      here.toggleAttribute("data-follows", follow.querySelector("a") !== null);
+      showCount();
+      document.dispatchEvent(new CustomEvent("tocsin:rows"));
+      await new Promise(requestAnimationFrame);
+    }
+    const follow = here.isConnected && here.querySelector("#follow");
+    if (follow) ahead.observe(follow);
+  } catch {
+    const link = here.querySelector("#follow a");
+    if (link) { link.textContent = "Try again"; delete link.dataset.busy; }
+    say("The rows that follow could not be fetched.", "failed");
+  } finally {
+    here.removeAttribute("aria-busy");
+    loading = false;
+  }
+}
+
+// A chunk above that was shown before the reload: its rows come back when somebody goes there.
+async function fill(place) {
+  ahead.unobserve(place);
+  try {
+    const link = new URL(location);
+    link.searchParams.set("rows", place.dataset.rows);
+    link.searchParams.delete("cursor");
+    if (place.dataset.cursor) link.searchParams.set("cursor", place.dataset.cursor);
+    const { chunk } = await fetchRows(link.pathname + link.search);
+    if (!place.isConnected) return;
+    shown -= Number(place.dataset.rows);
+    place.replaceWith(chunk);
+    adopt(chunk);
+    showCount();
+  } catch {
+    say("The rows above could not be fetched.", "failed");
+    setTimeout(() => { if (place.isConnected) ahead.observe(place); }, 2000);
+  }
+}
+
+// -- where somebody was
+
+const kept = () => {
+  try {
+    return new Map(JSON.parse(sessionStorage.getItem(STORE) ?? "[]"));
+  } catch {
+    return new Map();
+  }
+};
+
+function name() {
+  const here = new URLSearchParams(location.search);
+  here.delete("cursor");
+  here.delete("did");
+  return `${location.pathname}?${here}`;
+}
+
+function keep() {
+  const here = results();
+  if (!here || document.querySelector("dialog[open]")) return;
+  const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
+  const all = chunks().filter((chunk) => "cursor" in chunk.dataset);
+  const row = all.length && document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
+  if (!row) return;
+  const chunk = row.parentElement;
+  const cursor = chunk.dataset.cursor ?? "";
+  const url = new URL(location);
+  if ((url.searchParams.get("cursor") ?? "") !== cursor) {
+    if (cursor) url.searchParams.set("cursor", cursor);
+    else url.searchParams.delete("cursor");
+    history.replaceState(history.state, "", url);
+  }
+  const lists = kept();
+  lists.delete(name());
+  lists.set(name(), {
+    chunks: all.map((each) => [each.dataset.cursor, each.rows.length || Number(each.dataset.rows)]),
+    head: all[0].rows.length ? [...all[0].rows].map((each) => each.dataset.id) : [...above],
+    row: row.dataset.id,
+    offset: row.getBoundingClientRect().top,
+  });
+  try {
+    sessionStorage.setItem(STORE, JSON.stringify([...lists].slice(-KEPT_LISTS_MAX)));
+  } catch {
+    // Without room, a reload begins at the rows that the URL names.
+  }
+}
+
+function restore(first) {
+  const before = kept().get(name());
+  const cursor = new URLSearchParams(location.search).get("cursor") ?? "";
+  const at = before?.chunks.findIndex(([each]) => each === cursor) ?? -1;
+  if (at < 0) return;
+  for (const [each, rows] of before.chunks.slice(0, at)) {
+    const place = document.createElement("tbody");
+    Object.assign(place.dataset, { cursor: each, rows });
+    place.style.blockSize = `${Math.round(rows * rowHeight())}px`;
+    first.before(place);
+    shown += rows;
+    ahead.observe(place);
+  }
+  for (const id of at > 0 ? before.head : []) above.add(id);
+  if (at > 0) document.getElementById("first")?.remove();
+  const row = [...first.rows].find((each) => each.dataset.id === before.row);
+  const [navigation] = performance.getEntriesByType("navigation");
+  if (at > 0 || navigation?.type !== "navigate") {
+    scrollBy({ top: row ? row.getBoundingClientRect().top - before.offset : first.getBoundingClientRect().top - 120, behavior: "instant" });
+  }
+}
+
+function begin() {
+  known.clear();
+  above.clear();
+  inView.clear();
+  near.disconnect();
+  ahead.disconnect();
+  shown = height = 0;
+  const all = chunks();
+  for (const chunk of all) adopt(chunk);
+  if (all.length) restore(all.at(-1));
+  showCount();
+  const follow = document.getElementById("follow");
+  if (follow && all.length) ahead.observe(follow);
+}
+
+export function startRows() {
+  if (!results()) return;
+  history.scrollRestoration = "manual";
+  countOnly(() => (inView.size ? [...inView] : [document]));
+  begin();
+  // Thousands of rows leave at once, rather than one by one through the hands of whoever swaps them.
+  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "results" && event.detail.shouldSwap) event.detail.target.replaceChildren(); });
+  document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
+  let settling = 0;
+  addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });
+  // While a page is being left its URL can't be changed any more, so before.
+  document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
+  addEventListener("pagehide", keep);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("#follow a[rel='next']");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || shown >= Number(results().dataset.shownMax) || !results().querySelector("table")) return;
+    event.preventDefault();
+    goOn();
+  });
+}
