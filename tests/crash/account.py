@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from tests.crash.account_book import Balance, Book
 from tests.crash.account_receiver import CALL
@@ -149,9 +150,7 @@ class _Writers:
             self._book.acknowledged(version, now_us())
         return True
 
-    async def _ask(
-        self, client: AnyNode, path: str, body: object
-    ) -> tuple[int, dict[str, list[dict[str, object]]]] | None:
+    async def _ask(self, client: AnyNode, path: str, body: object) -> tuple[int, Any] | None:
         """The answer, or None, counted, when it says nothing for certain."""
         try:
             status, answer = await client.post(path, body)
