@@ -11,6 +11,7 @@ from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
+from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -95,10 +96,13 @@ class Pair:
         self.reaches.set()
         self.dials = 0
         self.tasks: set[asyncio.Task[None]] = set()
+        self.ended: list[asyncio.Task[None]] = []
         self.answers: dict[str, object] = {}
         self.events: list[Event] = []
         self.ours = self.theirs = Pipe()
         self.session: PeerSession | None = None
+        #: The body of the owner's answers to relayed requests; None: it fails.
+        self.serves: bytes | None = b""
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
             observe=self.events.append, spawn=self._spawn,
@@ -108,6 +112,12 @@ class Pair:
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self.ended.append)
+
+    async def _serve(self, request: Http) -> HttpAnswer:
+        if self.serves is None:
+            raise RuntimeError("a defect")
+        return HttpAnswer(request.id, 200, [], self.serves)
 
     async def _dial(self, incarnation: bytes, address: str, end) -> None:
         self.dials += 1
@@ -119,7 +129,7 @@ class Pair:
             self.session.void()
         self.session = PeerSession(
             self.theirs, local=self.owned, placement=self.map, report=lambda: NodeReport("1", True, None, False, []),
-            serve=None, clock=self.there, limits=self.limits, spawn=self._spawn, ended=lambda session: None,
+            serve=self._serve, clock=self.there, limits=self.limits, spawn=self._spawn, ended=lambda session: None,
         )  # fmt: skip
         end.opened(self.ours)
         self.session.begin()

@@ -158,9 +158,21 @@ class PeerSession:
         self._local.accept(write, op.version, partial(self._answered, op.id))
 
     async def _relay(self, request: Http) -> None:
-        answer = await self._serve(request)
+        try:
+            frame = encode(await self._serve(request))
+            most = self._limits.frame_bytes_max
+            if len(frame) > most:
+                why = f"the answer has {len(frame)} bytes, nodes take {most} (cluster.frame_bytes_max)"
+                frame = encode(_failed(request, why))
+        except Exception:
+            # A defect, which the event loop reports; whoever asked has to hear of it, too.
+            self._send_alone(encode(_failed(request, "the node that was asked failed")))
+            raise
+        self._send_alone(frame)
+
+    def _send_alone(self, frame: bytes) -> None:
         if not self._void:
-            self._channel.send(encode(answer))
+            self._channel.send(frame)
 
     # ------------------------------------------------------------------ answers
 
@@ -202,3 +214,7 @@ class PeerSession:
             self._timer.cancel()
         self.quiet.set()
         self._ended(self)
+
+
+def _failed(request: Http, why: str) -> HttpAnswer:
+    return HttpAnswer(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())
