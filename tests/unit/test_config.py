@@ -256,3 +256,19 @@ class TestTheAgent:
         assert "agent.timer (--agent-timer)" in refusal(agent_timer="cron")
         monkeypatch.setenv("TIMER_POLLING_INTERVAL", "often")
         assert "agent.polling_interval (TIMER_POLLING_INTERVAL)" in refusal()
+
+
+@pytest.mark.parametrize(
+    ("flags", "runs"),
+    [
+        ({}, True),
+        ({"store": "postgresql://x@db/x"}, True),
+        ({"store": "mysql://x@db/x"}, False),
+        ({"store": "mariadb://x@db/x"}, False),
+        ({"store": "mysql://x@db/x", "agent_database": "postgresql://x@db/x"}, True),
+        ({"store": "mysql://x@db/x", "agent_enabled": True}, True),
+        ({"agent_enabled": False}, False),
+    ],
+)
+def test_the_agent_runs_where_nodes_would_share_its_database_or_it_is_asked_for(flags, runs):
+    assert load_settings(flags).has_agent() is runs

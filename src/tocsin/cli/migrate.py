@@ -59,7 +59,7 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
     finally:
         await opened.close()
     result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
-    if not settings.agent_enabled:
+    if not settings.has_agent():
         return result
     database = agent.AgentDatabase(settings.agent_database_url(), settings.sql_settings())
     try:

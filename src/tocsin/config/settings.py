@@ -272,7 +272,11 @@ class Settings(_Limits):
         description="Origins under which people reach the web pages besides the address that is listened on, such as "
         "`https://tocsin.example` where a proxy ends TLS. Pages answer under no other name.",
     )
-    agent_enabled: YesNo = Field(True, description="Whether the service agent runs beside the timer service.")
+    agent_enabled: YesNo | None = Field(
+        None,
+        description="Whether the service agent runs beside the timer service. Unset: yes; but with a MySQL `store` only "
+        "where `agent.database` is set: a file of each node's own would hide calls from the other nodes.",
+    )
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,
         description="Where the agent keeps its tables: a path or `sqlite:///path`, or `postgresql://…`. Unset: `agent.db` in "
@@ -367,6 +371,12 @@ class Settings(_Limits):
     def sql_settings(self) -> SqlSettings:
         """How the agent's database is used."""
         return self._filled(SqlSettings)
+
+    def has_agent(self) -> bool:
+        """Whether the service agent may run in this node."""
+        if self.agent_enabled is not None:
+            return self.agent_enabled
+        return self.agent_database is not None or self.store_url().partition(":")[0] != "mysql"
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""

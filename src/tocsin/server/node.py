@@ -151,7 +151,7 @@ class Server:
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
         http = HttpCaller(settings.callback_limits(), egress, clock)
-        relay = AgentRelay(settings.cluster_limits(), expected=settings.agent_enabled)
+        relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
         caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
         relay.caller = self._caller = caller
@@ -162,7 +162,7 @@ class Server:
         node = f"{node}/{self._worker}" if settings.workers > 1 else node
         incarnation = uuid.uuid4().bytes
         agent = None
-        if settings.agent_enabled and (self._worker == 0 or agent_database_shared(settings)):
+        if settings.has_agent() and (self._worker == 0 or agent_database_shared(settings)):
             claimant = Claimant(node, incarnation.hex())
             agent = relay.agent = self._agent = ServiceAgent(
                 settings, http, caller, clock, rules, call_figures, claimant, timers_shared=shared
@@ -338,7 +338,7 @@ class Server:
     def _calls(self) -> ServiceCalls | Away:
         """The agent, as the pages find it now."""
         if self._agent is None:
-            return STANDBY if self._cluster is not None and self._settings.agent_enabled else OFF
+            return STANDBY if self._cluster is not None and self._settings.has_agent() else OFF
         return self._agent.calls or standby(self._agent.runs_at)
 
     def _note_fatal(self, error: BaseException) -> None:

@@ -24,7 +24,7 @@ class Away:
 OFF = Away(
     "Service calls are switched off here",
     "This server only keeps timers. Whoever runs it switches the service agent on with the setting agent.enabled, "
-    "or by starting it without --no-agent.",
+    "or by starting it without --no-agent; with a MySQL store, by naming a database for it (agent.database).",
     404,
 )
 STANDBY = Away(
