@@ -14,6 +14,9 @@ from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
 CLIENTS = 16
+#: A client's pause between two requests, on average: several hundred requests a second in all. Without one, the load itself
+#: starves the nodes of a small machine, and what is seen is that.
+PACE_S = 0.02
 
 
 class ClusterLoad:
@@ -52,6 +55,7 @@ class ClusterLoad:
         client.close()
 
     async def _send(self, client: AnyNode, timer: str, kind: str) -> None:
+        await asyncio.sleep(self._random.random() * 2 * PACE_S)
         self._version += 1
         execute_at = now_us() + int(self._random.choice([0.0, 0.05, 0.3, 1.0, 2.5]) * 1e6 * self._random.random())
         change = Change(self._version, kind == "delete", now_us(), execute_at)

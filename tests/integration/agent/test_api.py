@@ -102,6 +102,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await bus.start()
     rules = InputRules(InputLimits(), lambda url: None)
     checks = Checks(request=check_request, url=rules.url, due=rules.instant)
+    calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks)
     app = Api(
         cast("Any", None),
         rules=rules,
@@ -109,7 +110,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         keys=NoKeys(),
         metrics=lambda: (b"", "text/plain"),
         metrics_open=True,
-        agent=ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks),
+        agent=lambda: calls,
     )
     transport: Any = httpx.ASGITransport(cast("Any", app))
     async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
