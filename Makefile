@@ -8,10 +8,10 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast lint format simulate mutants bench docs lock clean pages
+.PHONY: help run demo web screenshots setup test test-fast lint format simulate mutants bench bench-cluster docs lock clean pages
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin needs Python 3.11 or newer; name one with PYTHON=…" >&2; exit 1; }
@@ -84,6 +84,9 @@ mutants: $(VENV)/.dev ## drop the engine's rules one by one and show what notice
 
 bench: $(VENV)/.dev ## measure, print a table, write bench/results/*.json
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-cluster: $(VENV)/.dev ## 1, 2 and 4 nodes on one PostgreSQL server: rates, costs, forwarding
+	@$(BIN)/python -m bench.cluster $(ARGS)
 
 docs: $(VENV)/.dev ## make the reference pages from the code
 	@$(BIN)/python scripts/reference.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import agent, figures, limits, processes
+from bench.database import database
 
 
 def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -47,12 +49,16 @@ def main() -> int:
         metavar="URL",
         help="postgresql://…: keep timers there, in schemas bench_…, instead of in SQLite's files",
     )
+    parser.add_argument(
+        "--postgresql", action="store_true", help="keep timers in a PostgreSQL server that is started here"
+    )
     args = parser.parse_args()
-    processes.store_url = args.store
     results: dict[str, Any] = {}
-    for name, measure in _plan(args).items():
-        print(f"measuring {name} …", file=sys.stderr, flush=True)
-        results |= measure()
+    with contextlib.ExitStack() as stack:
+        processes.store_url = stack.enter_context(database()).url() if args.postgresql else args.store
+        for name, measure in _plan(args).items():
+            print(f"measuring {name} …", file=sys.stderr, flush=True)
+            results |= measure()
     table = Table("figure", "measured", title="Tocsin on this machine")
     table.columns[1].justify = "right"
     for name, value in results.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import time
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import uvloop
 
 from bench.wire import Caller, request
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.model.uuid7 import uuid7_text
 
@@ -23,17 +25,33 @@ def _timer(identifier: str, url: str, execute_at: str) -> str:
     )
 
 
+def _identifiers(args: argparse.Namespace, connection: int) -> Iterator[str]:
+    """Ids of timers; with `owned`, only such as live in a shard of the node that the connection goes to."""
+    names = (f"{args.prefix}-{connection}-{number}" for number in itertools.count())
+    if not args.owned:
+        return names
+    shares = args.owned.split(";")
+    owned = {int(shard_id) for shard_id in shares[connection % len(shares)].split(",")}
+    arc = namespace_hash("default")
+    return (
+        name
+        for name in names
+        if shard_of(arc, timer_uuid("default", name), args.total_shards, args.total_shards) in owned
+    )
+
+
 def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
     """What one connection sends: single creates or batches, due together (spread 0) or evenly over `spread` seconds."""
     share = args.count // args.connections
     due = args.due_us
     step = args.spread * 1e6 / max(args.count, 1)
+    identifiers = _identifiers(args, connection)
     sent = 0
     while sent < share and time.perf_counter() < deadline:
         size = min(args.batch, share - sent) if args.batch else 1
         timers = [
             _timer(
-                f"{args.prefix}-{connection}-{sent + i}",
+                next(identifiers),
                 args.receiver,
                 format_instant(due + int(((sent + i) * args.connections + connection) * step)),
             )
@@ -84,8 +102,10 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
     pace = (lambda: random.expovariate(args.rate / args.connections)) if args.rate else None
     began = time.perf_counter()
     callers: list[Caller] = []
-    for source in sources:
-        _, caller = await loop.create_connection(lambda source=source: Caller(source, done, pace), args.host, args.port)
+    ports = [int(port) for port in args.port.split(",")]
+    for number, source in enumerate(sources):
+        port = ports[number % len(ports)]
+        _, caller = await loop.create_connection(lambda source=source: Caller(source, done, pace), args.host, port)
         callers.append(caller)
     await finished.wait()
     seconds = time.perf_counter() - began
@@ -108,7 +128,9 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--port", required=True, help="one, or several with commas between, in turn")
+    parser.add_argument("--owned", default="", help="shards of each port's node, 0,2;1,3: each is sent only its own")
+    parser.add_argument("--total-shards", type=int, default=0, help="with --owned: of all, and of the namespace")
     parser.add_argument("--receiver", required=True)
     parser.add_argument("--prefix", default="t")
     parser.add_argument("--connections", type=int, default=64)

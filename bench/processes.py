@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,22 @@ store_url: str | None = None
 @contextlib.contextmanager
 def server(data_dir: Path, *flags: str) -> Iterator[Running]:
     """`tocsin serve` on a free port, ready, with its log beside its data."""
-    environment = dict(os.environ)
+    environment = {}
     if store_url is not None:
         flags = (*flags, "--store", store_url)
         environment["TOCSIN_POSTGRESQL_SCHEMA"] = "bench_" + hashlib.sha256(bytes(data_dir.resolve())).hexdigest()[:16]
+    with serving(data_dir, *flags, environment=environment) as running:
+        _wait_until_ready(running.port)
+        yield running
+
+
+@contextlib.contextmanager
+def serving(data_dir: Path, *flags: str, environment: Mapping[str, str]) -> Iterator[Running]:
+    """`tocsin serve` on a free port, answering, whatever it owns."""
     with (data_dir / "server.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
-            stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
+            stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment},
         )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -76,7 +84,6 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
                 break
         else:
             raise RuntimeError((data_dir / "server.log").read_text()[-2000:])
-        _wait_until_ready(running.port)
         yield running
     finally:
         if process.poll() is None:
@@ -87,13 +94,26 @@ def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
     """Until every shard is this node's: of a shared database it claims them some seconds after its start."""
     deadline = time.monotonic() + timeout_s
     while True:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/cluster", timeout=5) as answer:
-            cluster = json.load(answer)
+        cluster = cluster_of(port)
         if sum(shard["ownedHere"] for shard in cluster["shards"]) == cluster["totalShards"]:
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"not all shards were claimed within {timeout_s:g} s")
         time.sleep(0.05)
+
+
+def cluster_of(port: int) -> dict[str, Any]:
+    """What a server says of nodes and shards."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/cluster", timeout=10) as answer:
+        cluster: dict[str, Any] = json.load(answer)
+    return cluster
+
+
+def metric(port: int, name: str) -> float:
+    """The sum of a metric over its labels, as a server shows it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}[ {{]", line))
 
 
 @contextlib.contextmanager
@@ -111,8 +131,8 @@ def receiver() -> Iterator[Running]:
         process.wait(10)
 
 
-def start_load(port: int, receiver_port: int, *, due_us: int, **options: Any) -> subprocess.Popen[str]:
-    """A load process under way; `finish` waits for it."""
+def start_load(port: int | str, receiver_port: int, *, due_us: int, **options: Any) -> subprocess.Popen[str]:
+    """A load process under way; `finish` waits for it. `port` may be several, with commas between."""
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
     return subprocess.Popen(
         [sys.executable, "-m", "bench.load", f"--port={port}", f"--receiver=http://127.0.0.1:{receiver_port}/hook",
@@ -130,7 +150,7 @@ def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
     return result
 
 
-def load(port: int, receiver_port: int, *, due_us: int, **options: Any) -> dict[str, Any]:
+def load(port: int | str, receiver_port: int, *, due_us: int, **options: Any) -> dict[str, Any]:
     """One load process from start to end."""
     return finish(start_load(port, receiver_port, due_us=due_us, **options))
 

@@ -99,7 +99,8 @@ class TimerService:
         self._namespaces_reads = 0
         self._tasks: set[asyncio.Task[None]] = set()
         #: Whether the service agent runs in this process.
-        self.has_agent = False
+        #: Whether this node runs the service agent now.
+        self.has_agent: Callable[[], bool] = bool
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """From now on, writes for shards that this node doesn't own go to the nodes that do."""
@@ -413,7 +414,7 @@ class TimerService:
 
     def report(self) -> NodeReport:
         """What this node says of itself."""
-        return report_of(self._supervisor, self._context, agent=self.has_agent)
+        return report_of(self._supervisor, self._context, agent=self.has_agent())
 
     def not_ready_because(self) -> list[str]:
         """Why the node should get no traffic now; empty when it is ready."""

@@ -53,15 +53,19 @@ class Ledger:
         return [timer for timer in self.changes if self._owed(timer)]
 
     def _owed(self, timer: str) -> bool:
+        rung = {receipt.version for receipt in self.receipts[timer]}
+        return self.owes(timer) and not any(change.version in rung for change in self._possible(timer))
+
+    def owes(self, timer: str) -> bool:
+        """Whether the timer's last acknowledged state has to ring, if it hasn't: no delete was done, or may have been."""
+        possible = self._possible(timer)
+        return bool(possible) and not any(change.deletes for change in possible)
+
+    def _possible(self, timer: str) -> list[Change]:
+        """The last acknowledged change, and later ones that may have been done; nothing when none was acknowledged."""
         changes = [change for change in self.changes[timer] if not change.refused]
         acked = [index for index, change in enumerate(changes) if change.acked_at is not None]
-        if not acked:
-            return False
-        possible = changes[acked[-1] :]
-        if any(change.deletes for change in possible):
-            return False
-        rung = {receipt.version for receipt in self.receipts[timer]}
-        return not any(change.version in rung for change in possible)
+        return changes[acked[-1] :] if acked else []
 
     def early(self) -> list[tuple[str, Receipt]]:
         """Calls that arrived before their instant."""

@@ -140,7 +140,9 @@ class Chaos:
         self._world.say("clock corrected", node.name)
 
     async def _drift(self, node: Node) -> None:
-        node.clock.drift(self._rng.randint(-5_000, 5_000))
+        drift_ppm = self._rng.randint(-5_000, 5_000)
+        node.clock.drift(drift_ppm)
+        self._world.say("drift", node.name, drift_ppm)
 
     async def _poison(self, node: Node) -> None:
         clients = self._world.clients

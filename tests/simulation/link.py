@@ -118,8 +118,10 @@ class Link:
     async def members(self) -> list[Member]:
         return await self._call(self._store.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
-        return await self._call(lambda: self._store.forget_member(incarnation), writes="forget")
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        if counter is not None:
+            self._say("forgets", incarnation.hex()[:4], counter)
+        return await self._call(lambda: self._store.forget_member(incarnation, counter), writes="forget")
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
         def work() -> Coroutine[Any, Any, list[Applied]]:

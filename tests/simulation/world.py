@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+from dataclasses import replace
 from typing import Any
 
 from tocsin.cluster.limits import ClusterLimits
@@ -50,7 +51,8 @@ class World:
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken)
         self.total_shards = rng.randint(1, 3)
-        self.limits = self._limits(rng)
+        # A node that was frozen, or cut off, for long enough is forgotten, and comes back.
+        self.limits = replace(self._limits(rng), member_forget_us=self.rng("forget").choice((6, 60)) * SECOND)
         self.tight = self.limits.callbacks_in_flight_max < 50 or self.limits.window_timers_max < 50
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()

@@ -6,16 +6,22 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.http import Client
+from tests.support.mariadb import MariadbServer
 from tests.support.postgresql import PostgresServer
+from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
+
+#: How long things may take on a machine with much else to do, before a test gives up.
+_PATIENCE_S = 60.0
 
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql")
@@ -29,15 +35,76 @@ async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     return str(request.getfixturevalue("mysql_url"))
 
 
+async def own_database(request: pytest.FixtureRequest, kind: str) -> tuple[PostgresServer | MariadbServer, str]:
+    """A server of that kind that the test may stop, and the URL of an empty database on it."""
+    if kind == "postgresql":
+        postgresql: PostgresServer = request.getfixturevalue("postgresql")
+        return postgresql, await postgresql.create_database()
+    mariadb: MariadbServer = request.getfixturevalue("mariadb")
+    return mariadb, mariadb.new_url()
+
+
 def now_us() -> int:
     """This machine's clock, which all the nodes share."""
     return time.time_ns() // 1_000
 
 
 def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = None) -> ServerProcess:
-    """A node, not started. It has no service agent, of which a store has one."""
+    """A node, not started. It has no service agent: these tests are about timers."""
     env = {"TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
     return ServerProcess(folder / name, "--store", store, "--no-agent", *flags, env=env)
+
+
+def through(server: ServerProcess, proxy: Proxy, peer_port: int) -> None:
+    """Has the other nodes reach this one through the proxy, which has to lead to the port."""
+    server.env |= {"TOCSIN_CLUSTER_PORT": str(peer_port), "TOCSIN_ADVERTISE": f"127.0.0.1:{proxy.port}"}
+
+
+@asynccontextmanager
+async def proxies_to(urls: Sequence[str]) -> AsyncIterator[list[tuple[Proxy, str]]]:
+    """For each of the servers' URLs a proxy, and the URL by which it is reached through that."""
+    async with AsyncExitStack() as stack:
+        reached = []
+        for url in urls:
+            parts = urlsplit(url)
+            assert parts.hostname is not None and parts.port is not None
+            proxy = await stack.enter_async_context(Proxy((parts.hostname, parts.port)))
+            place = parts.netloc.rpartition(":")[0]
+            reached.append((proxy, parts._replace(netloc=f"{place}:{proxy.port}").geturl()))
+        yield reached
+
+
+async def is_ready(server: ServerProcess) -> bool:
+    """Whether it says, soon enough for a load balancer, that it wants requests."""
+    client = Client(server.address)
+    try:
+        status, _ = await client.get("/readyz", timeout_s=1)
+    except (OSError, EOFError, TimeoutError):
+        return False
+    finally:
+        client.close()
+    return status == 200
+
+
+@asynccontextmanager
+async def balanced(servers: list[ServerProcess], gone: set[ServerProcess]) -> AsyncIterator[None]:
+    """While it lasts, `gone` is kept to the nodes that aren't ready, as a load balancer would look after them."""
+
+    async def watch(server: ServerProcess) -> None:
+        while True:
+            if await is_ready(server):
+                gone.discard(server)
+            else:
+                gone.add(server)
+            await asyncio.sleep(0.3)
+
+    watchers = [asyncio.create_task(watch(server)) for server in servers]
+    try:
+        yield
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
 
 
 async def view(server: ServerProcess) -> dict[str, Any]:
@@ -60,7 +127,7 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
     return Counter(shard["owner"] for shard in shards)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = _PATIENCE_S) -> None:
     """Asks until it holds."""
     async with asyncio.timeout(timeout_s):
         while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask
@@ -78,10 +145,10 @@ async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
 
 @asynccontextmanager
 async def running(*servers: ServerProcess) -> AsyncIterator[None]:
-    """Starts them; at the end kills whoever still runs."""
+    """Starts them, the first alone, since it makes the tables; at the end kills whoever still runs."""
     try:
-        for server in servers:
-            await server.start()
+        await servers[0].start()
+        await asyncio.gather(*(server.start() for server in servers[1:]))
         yield
     finally:
         for server in servers:
@@ -102,7 +169,8 @@ class AnyNode:
     async def post(self, path: str, body: Any) -> tuple[int, Any]:
         """As Client's, from any node. OSError, EOFError or TimeoutError when a request was sent and not answered."""
         while True:
-            servers = [server for server in self._servers if server not in self.gone]
+            # With nobody left, a load balancer asks any.
+            servers = [server for server in self._servers if server not in self.gone] or self._servers
             server = self._random.choice(servers)
             try:
                 return await self._client(server).post(path, body)

@@ -31,6 +31,8 @@ class MariadbServer:
         self._installer = _program("mariadb-install-db")
         self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mariadb-"))
         self._data = self.folder / "data"
+        # Of its own: as it starts, a server removes what others of its kind left behind, or are using.
+        self._scratch = self.folder / "tmp"
         self._settings = {
             "innodb_flush_log_at_trx_commit": "1",
             "innodb_buffer_pool_size": "64M",
@@ -45,8 +47,10 @@ class MariadbServer:
 
     def init(self) -> None:
         """Makes the system's tables; root may connect without a password."""
+        self._scratch.mkdir(exist_ok=True)
         _run([self._installer, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-              "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
+              f"--tmpdir={self._scratch}", "--auth-root-authentication-method=normal",
+              "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
 
     def start(self) -> None:
         """Returns when it accepts connections; keeps its port when started again."""
@@ -56,7 +60,8 @@ class MariadbServer:
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     [self._server, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-                     f"--port={port}", "--bind-address=127.0.0.1", f"--socket={self.folder / 'socket'}", *options],
+                     f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1",
+                     f"--socket={self.folder / 'socket'}", *options],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 )  # fmt: skip
             try:

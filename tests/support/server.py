@@ -33,7 +33,7 @@ class ServerProcess:
         """Host and port."""
         return "127.0.0.1", self.port
 
-    async def start(self, timeout_s: float = 30.0) -> None:
+    async def start(self, timeout_s: float = 90.0) -> None:
         """Returns when it answers requests; AssertionError with its log if it ends before."""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         log = self.log_path.open("ab")

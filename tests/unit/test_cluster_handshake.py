@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 
 import pytest
 
@@ -45,20 +46,23 @@ class Listener:
 
     def __init__(self, secret: str = SECRET, limits: ClusterLimits | None = None) -> None:
         self.secret, self.limits = secret, limits or ClusterLimits()
-        self.end, self.arrivals, self.refusals, self.strangers = End(), [], [], set()
+        self.end, self.arrivals, self.refusals, self.strangers = End(), [], [], {}
         self.address = ""
 
+    def make(self) -> Called:
+        """The protocol of a new connection."""
+        return Called(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.strangers)
+
+    def _arrived(self, incarnation: bytes, channel) -> End:
+        self.arrivals.append(incarnation)
+        self.end.opened(channel)
+        return self.end
+
+    def _refused(self, address: str, reason: str) -> None:
+        self.refusals.append(reason)
+
     async def __aenter__(self) -> Listener:
-        def arrived(incarnation, channel):
-            self.arrivals.append(incarnation)
-            self.end.opened(channel)
-            return self.end
-
-        def make() -> Called:
-            refused = lambda address, reason: self.refusals.append(reason)  # noqa: E731
-            return Called(self.limits, self.secret, THEIRS, arrived, refused, self.strangers)
-
-        self.server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+        self.server = await asyncio.get_running_loop().create_server(self.make, "127.0.0.1", 0)
         self.address = f"127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
@@ -90,6 +94,11 @@ def test_another_secret_another_node_and_a_proof_for_another_connection_are_refu
     another = Handshake(SECRET, THEIRS, b"S" * 32)
     assert another.check_proof(proven[0]) is None
     assert another.check_proof(b"") is None
+
+
+def test_a_node_of_another_protocol_is_not_the_one_that_was_meant() -> None:
+    hello = Handshake(SECRET, THEIRS, b"s" * 32).hello()
+    assert Handshake(SECRET, OWN, b"c" * 32).prove(hello.replace(b"PEERS/1", b"PEERS/2"), THEIRS) is None
 
 
 def test_the_secret_is_in_nothing_that_is_sent() -> None:
@@ -163,3 +172,224 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
         assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes"])
         await end.heard.wait()
         assert end.over
+
+
+async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A stranger: it has been greeted, and says nothing."""
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    await reader.readexactly(63)
+    return reader, writer
+
+
+async def test_strangers_keep_nobody_out_who_belongs_here() -> None:
+    async with Listener(limits=ClusterLimits(strangers_max=3, connect_timeout_us=60_000_000)) as listener:
+        strangers = [await connected(listener.address) for _ in range(5)]
+        assert len(listener.strangers) == 3
+        for reader, _ in strangers[:2]:
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(1)
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        assert listener.arrivals == [OWN]
+        assert len(listener.strangers) == 2
+        end.channel.abort()
+        for _, writer in strangers:
+            writer.close()
+
+
+async def test_a_stranger_that_sends_without_end_is_listened_to_for_a_proof_and_no_longer() -> None:
+    async with Listener() as listener:
+        reader, writer = await connected(listener.address)
+        stream = next(iter(listener.strangers))
+        writer.write(b"x" * 40)
+        await writer.drain()
+        writer.write(b"y" * 1_000_000)
+        assert set(await until_closed(reader)) <= {0}
+        assert len(stream._buffer) < 512 * 1024
+        assert listener.refusals == ["it doesn't know the cluster's secret"]
+        writer.close()
+
+
+async def until_closed(reader: asyncio.StreamReader) -> bytes:
+    """What is read before the connection ends, orderly or not."""
+    got = b""
+    try:
+        while part := await reader.read(1_000):
+            got += part
+    except ConnectionError:
+        pass
+    return got
+
+
+class Between:
+    """Stands between two nodes, and does to the frames what it is told."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.passed: list[bytes] = []
+        self.writer: asyncio.StreamWriter | None = None
+        self.address = ""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Between:
+        self.server = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, _, port = self.target.partition(":")
+        onward_reader, self.writer = await asyncio.open_connection(host, int(port))
+        for source, target in ((reader, self.writer), (onward_reader, writer)):
+            task = asyncio.get_running_loop().create_task(self._pass(source, target))
+            self._tasks.add(task)
+
+    async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while part := await source.read(65_536):
+            if target is self.writer:
+                self.passed.append(part)
+            target.write(part)
+        target.close()
+
+
+@pytest.mark.parametrize("what", ["again", "changed", "of another connection", "back"])
+async def test_who_stands_between_can_only_break_the_connection(what: str) -> None:
+    async with Listener() as listener, Between(listener.address) as between:
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
+        end.channel.send(b"first")
+        await listener.end.heard.wait()
+        listener.end.heard.clear()
+        frame = between.passed[-1]
+        if what == "changed":
+            frame = frame[:-1] + b"!"
+        elif what == "of another connection":
+            another = Handshake(SECRET, OWN, b"c" * 32).prove(Handshake(SECRET, THEIRS, b"s" * 32).hello(), THEIRS)
+            assert another is not None
+            frame = frame[:4] + another[2].caller.of(b"first") + b"first"
+        elif what == "back":
+            # What the called node would send is no message of the caller's.
+            seal = listener.end.channel._outgoing.of(b"first")
+            frame = frame[:4] + seal + b"first"
+        assert between.writer is not None
+        between.writer.write(frame)
+        await listener.end.heard.wait()
+        assert (listener.end.got, listener.end.over) == ([b"first"], ["a message that was not sent so"])
+        end.channel.abort()
+
+
+async def test_a_proof_heard_once_opens_no_second_connection() -> None:
+    async with Listener() as listener, Between(listener.address) as between:
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
+        end.channel.abort()
+        reader, writer = await connected(listener.address)
+        writer.write(between.passed[0])
+        assert set(await until_closed(reader)) <= {0}
+        assert (listener.arrivals, len(listener.refusals)) == ([OWN], 1)
+        writer.close()
+
+
+async def test_frames_arrive_whole_however_they_are_cut() -> None:
+    async with Listener() as listener:
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        sent = []
+        channel = end.channel
+        transport, channel._transport = channel._transport, _Cut(sent)
+        for size in (0, 1, 3, 70_000):
+            channel.send(b"p" * size)
+        whole = b"".join(sent)
+        for first in range(120):
+            transport.write(whole[first : first + 1])
+            await asyncio.sleep(0)
+        transport.write(whole[120:])
+        while len(listener.end.got) < 4:
+            await listener.end.heard.wait()
+            listener.end.heard.clear()
+        assert [len(payload) for payload in listener.end.got] == [0, 1, 3, 70_000]
+        channel._transport = transport
+        channel.abort()
+
+
+class _Cut:
+    def __init__(self, sent: list[bytes]) -> None:
+        self._sent = sent
+
+    def write(self, data: bytes) -> None:
+        self._sent.append(data)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:1", "127.0.0.1:70000", "nowhere", "", "[::1]:x", "x" * 300 + ":1", "\ud800:1"]
+)
+async def test_an_address_at_which_nobody_can_be_is_unreachable(address: str) -> None:
+    with pytest.raises(PeerUnreachable):
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, address, End())
+
+
+async def test_a_listener_that_never_greets_is_given_up() -> None:
+    silent = await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
+    address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    with pytest.raises(PeerUnreachable, match="no answer in time"):
+        await dial(ClusterLimits(connect_timeout_us=50_000), SECRET, OWN, THEIRS, address, End())
+    silent.close()
+
+
+async def test_nodes_meet_over_ipv6() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    listener = Listener()
+    try:
+        async with listener:
+            server = await asyncio.get_running_loop().create_server(listener.make, "::1", 0)
+            end = End()
+            port = server.sockets[0].getsockname()[1]
+            await dial(ClusterLimits(), SECRET, OWN, THEIRS, f"[::1]:{port}", end)
+            end.channel.abort()
+            server.close()
+    except OSError as error:
+        pytest.skip(f"no IPv6 loopback address here: {error}")
+    assert listener.arrivals == [OWN]
+
+
+async def test_who_was_refused_is_not_heard_again() -> None:
+    async with Listener() as listener:
+        host, _, port = listener.address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        proven = Handshake(SECRET, OWN, b"c" * 32).prove(await reader.readexactly(63), THEIRS)
+        assert proven is not None
+        writer.write(b"x" * len(proven[0]) + proven[0])
+        assert set(await until_closed(reader)) <= {0}
+        assert (listener.arrivals, len(listener.refusals)) == ([], 1)
+        writer.close()
+
+
+async def test_who_has_proven_itself_is_not_sent_away_later() -> None:
+    async with Listener() as listener:
+        end = End()
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        end.channel.send(b"x")
+        await listener.end.heard.wait()
+        late = listener.end.channel._late
+        assert late is not None
+        assert late.cancelled()
+        end.channel.abort()
+
+
+async def test_a_congested_connection_says_so_and_says_when_it_is_not() -> None:
+    async with Listener() as listener:
+        end = End()
+        told: list[bool] = []
+        end.writable = lambda: told.append(end.channel.congested)  # type: ignore[method-assign]
+        await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
+        end.channel.pause_writing()
+        assert (end.channel.congested, told) == (True, [])
+        end.channel.resume_writing()
+        assert told == [False]
+        end.channel.abort()

@@ -79,11 +79,14 @@ class TestSources:
             "node_lease_us": 2_000_000,
             "drain_timeout_us": 9_000_000,
             "tick_interval_us": 1_000_000,
+            "member_forget_us": 8_000_000,
+            "frame_bytes_max": 20,
         }
         for kind in LIMITS:
             for field in dataclasses.fields(kind):
                 seconds = other.get(field.name, 7_000_000) // 1_000_000
-                text = f"{seconds}s" if field.name.endswith(("_us", "_ms", "_s")) else "7"
+                number = str(other.get(field.name, 7))
+                text = f"{seconds}s" if field.name.endswith(("_us", "_ms", "_s")) else number
                 text = "NORMAL" if field.name == "synchronous" else text
                 monkeypatch.setenv(env_name(limit_setting(kind, field)), text)
         settings = load_settings()

@@ -9,6 +9,8 @@ from tocsin.ports.store import Member
 
 SECOND = 1_000_000
 TIMEOUT = 5 * SECOND
+PLACEMENT_ABC = "ccaccbbcabccacacbcccaabbccbcbaab"
+PLACEMENT_WEIRD = [0, 1, 0, 2, 2, 1, 0, 0, 1, 1, 2, 2, 2, 1, 0, 1]
 A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
 
 
@@ -64,3 +66,91 @@ def test_a_node_that_comes_takes_only_its_share() -> None:
     after = [three.wanted(shard) for shard in range(300)]
     assert all(new in (old, C) for old, new in zip(before, after, strict=True))
     assert all(share > 60 for share in Counter(after).values())
+
+
+def named(*names: str) -> Membership:
+    """Members of these names, all alive; the first is this node."""
+    rows = [Member(bytes([number]) * 16, name, f"{name}:1", 0) for number, name in enumerate(names)]
+    membership = Membership(rows[0].incarnation, TIMEOUT)
+    membership.observe(rows, 0)
+    return membership
+
+
+def placed(membership: Membership, shards: int) -> list[str]:
+    names = {member.incarnation: member.node for member in membership.members()}
+    return [names[wanted] for shard in range(shards) if (wanted := membership.wanted(shard)) is not None]
+
+
+def test_the_placement_stays() -> None:
+    """Nodes of two releases have to agree, or they would hand shards to and fro."""
+    assert "".join(placed(named("a", "b", "c"), 32)) == PLACEMENT_ABC
+    weird = ["zürich 1", "10.0.0.5:8080/0", "節点"]
+    assert [weird.index(name) for name in placed(named(*weird), 16)] == PLACEMENT_WEIRD
+
+
+def test_every_node_sees_the_same_placement() -> None:
+    rows = [row(A, 0), row(B, 0), row(C, 0)]
+    views = []
+    for own in (A, B, C):
+        for order in (rows, rows[::-1]):
+            membership = Membership(own, TIMEOUT)
+            membership.observe(order, 7 * SECOND)
+            views.append([membership.wanted(shard) for shard in range(100)])
+    assert all(view == views[0] for view in views)
+
+
+def test_a_node_that_goes_gives_its_share_to_all_others_and_moves_nothing_else() -> None:
+    names = [f"node-{number}" for number in range(6)]
+    before, after = placed(named(*names), 1_200), placed(named(*names[:-1]), 1_200)
+    assert all(new == old for old, new in zip(before, after, strict=True) if old != names[-1])
+    taken = Counter(new for old, new in zip(before, after, strict=True) if old == names[-1])
+    assert set(taken) == set(names[:-1])
+
+
+def test_shares_are_even() -> None:
+    for names in ([f"host:{port}" for port in range(8080, 8088)], [f"node/{number}" for number in range(8)]):
+        shares = Counter(placed(named(*names), 4_000))
+        # 500 each; the spread of a fair draw is about 21.
+        assert all(400 < shares[name] < 600 for name in names)
+
+
+def test_nodes_of_one_name_leave_every_shard_to_one_of_them() -> None:
+    membership = named("same", "same")
+    assert {membership.wanted(shard) for shard in range(50)} == {bytes([1]) * 16}
+
+
+def test_a_counter_that_goes_back_moves_and_any_number_counts() -> None:
+    membership = watched((0, [row(A, 0), row(B, 2**62)]))
+    for second, counter in enumerate((0, 1, 0, 2**62, -(2**62), 0), 1):
+        membership.observe([row(A, second), row(B, counter)], second * SECOND)
+    assert membership.alive(B)
+    assert membership.still_for_us(B, 6 * SECOND) == 0
+
+
+def test_own_heartbeats_that_failed_unsettle_the_view() -> None:
+    membership = watched(*[(second, [row(A, second), row(B, second)]) for second in range(7)])
+    assert membership.stable_for_us(6 * SECOND) == 6 * SECOND
+    membership.unsettle()
+    assert membership.stable_for_us(6 * SECOND) == 0
+    membership.observe([row(A, 7), row(B, 7)], 7 * SECOND)
+    assert membership.stable_for_us(8 * SECOND) == SECOND
+
+
+def test_a_node_that_sees_no_row_of_its_own_wants_nothing() -> None:
+    membership = watched((0, [row(B, 0)]))
+    assert {membership.wanted(shard) for shard in range(20)} == {B}
+    assert not membership.alone()
+    assert not membership.alive(A)
+
+
+def test_who_stands_still_for_less_than_the_time_does_not_stand_still() -> None:
+    membership = watched(*[(second, [row(A, second), row(B, 1)]) for second in range(5)])
+    assert membership.standing_still(B, 5 * SECOND - 1) is None
+    assert membership.standing_still(B, 5 * SECOND) == (B, 1)
+    assert membership.standing_still(C, 5 * SECOND) is None
+
+
+def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
+    membership = watched(*[(second, [row(A, 1), row(B, second)]) for second in range(20)])
+    assert membership.alive(A)
+    assert {membership.wanted(shard) for shard in range(50)} == {A, B}

@@ -70,9 +70,28 @@ def _outward_address() -> str | None:
         ({"cluster_secret": "short"}, "cluster.secret (--cluster-secret): '…' has to have at least 16 characters"),
         ({"workers": 2}, "workers: a sqlite store belongs to one process"),
         ({"workers": 2, "store": "memory://"}, "workers: a memory store is within one process"),
-        ({"workers": 2, "store": STORE, "agent_timer": "engine"}, "agent_timer: "),
         ({"workers": 2, "store": STORE, "advertise": "10.0.0.5:7"}, "advertise: each worker has a port of its own"),
         ({"advertise": "http://x"}, "'http://x' is no address"),
+        ({"advertise": "fd00::5"}, "'fd00::5' is no address"),
+        ({"advertise": "[:::]:1"}, "'[:::]:1' is no address"),
+        ({"advertise": "x:0"}, "'x:0' is no address"),
+        ({"advertise": "x:65536"}, "'x:65536' is no address"),
+        ({"advertise": "0.0.0.0:9070"}, "stands for every address of a machine"),
+        ({"advertise": "[::]"}, "stands for every address of a machine"),
+        ({"cluster_secret": "sixteen letters\udcff"}, "cluster.secret (--cluster-secret): '…' is no UTF-8 text"),
+        ({"node_name": "a\0b"}, "has characters that can't be shown"),
+        ({"node_name": "a\nb"}, "has characters that can't be shown"),
+        ({"node_name": "n" * 256}, "is no name of at most 255 characters"),
+        ({"workers": 3, "store": STORE, "cluster_port": 65_534}, "cluster.port: 3 workers have as many ports"),
+        ({"node_lease": "6s"}, "member_timeout: 5s has to be longer than node_lease (6s)"),
+        ({"node_lease": "5s"}, "member_timeout: 5s has to be longer than node_lease (5s)"),
+        ({"member_forget": "5s"}, "member_forget: 5s has to be longer than member_timeout (5s)"),
+        (
+            {"cluster_silence_max": "500ms"},
+            "cluster.silence_max: 500ms has to be longer than cluster.tick_interval (500ms)",
+        ),
+        ({"cluster_frame_bytes_max": "300KiB"}, "cluster.frame_bytes_max: 307200 has to be more than"),
+        ({"payload_bytes_max": "32MiB"}, "cluster.frame_bytes_max: 33554432 has to be more than"),
     ],
 )
 def test_what_is_refused(flags, reason) -> None:
@@ -80,3 +99,12 @@ def test_what_is_refused(flags, reason) -> None:
         load_settings(flags)
     assert reason in str(caught.value)
     assert "short" not in str(caught.value)
+
+
+def test_names_and_addresses_of_all_kinds_are_taken() -> None:
+    for name in ("node 1", "zürich-1", "節点", "a/b:c"):
+        assert load_settings({"node_name": name}).node_name == name
+    assert load_settings({"node_name": ""}).node_name is None
+    for address in ("10.0.0.5", "a.internal:7", "[fd00::5]", "[::1]:65535", "under_score.local"):
+        assert load_settings({"advertise": address, "cluster_secret": SECRET}).advertise == address
+    assert load_settings({"workers": 3, "store": STORE, "cluster_port": 65_533}).cluster_port == 65_533

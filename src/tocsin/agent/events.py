@@ -138,6 +138,24 @@ class AgentStepFailed(NamedTuple):
     error: str
 
 
+class AgentStarted(NamedTuple):
+    """This node runs the agent from now on. `term` counts the changes of hands."""
+
+    term: int
+
+
+class AgentStandsBy(NamedTuple):
+    """Another node runs the agent, and this one begins when that one ends."""
+
+    node: str
+
+
+class AgentLost(NamedTuple):
+    """This node doesn't run the agent any more: another has the database."""
+
+    reason: str
+
+
 AgentEvent = (
     CommandHandled
     | ServiceCallChanged
@@ -154,6 +172,9 @@ AgentEvent = (
     | MessageParked
     | AgentPurged
     | AgentStepFailed
+    | AgentStarted
+    | AgentStandsBy
+    | AgentLost
     | BusEvent
 )
 

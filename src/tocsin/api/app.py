@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
 
-from tocsin.agent.api.service_calls import ServiceCalls
+from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
@@ -23,7 +23,7 @@ from tocsin.api.openapi import describe
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operators import OperatorHandlers
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
-from tocsin.api.service_calls import ServiceCallHandlers
+from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
 from tocsin.contract.access import KeyRing, authenticate, require_role, require_service, require_tenant
@@ -79,7 +79,9 @@ class _AtAnotherNode(Exception):
 class Api:
     """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
 
-    `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it.
+    `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it. It
+    is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too. `agent_limits`
+    are the agent's, wherever it runs.
     While `leaving`, clients are asked to close their connections.
     `hosts` are the names under which browsers are answered without a key; None stands for all.
 
@@ -97,7 +99,8 @@ class Api:
         metrics: Callable[[], tuple[bytes, str]],
         metrics_open: bool,
         limits: ApiLimits | None = None,
-        agent: ServiceCalls | None = None,
+        agent: AgentSource | None = None,
+        agent_limits: AgentLimits | None = None,
         relay: Relay | None = None,
         hosts: Hosts | None = None,
         extra: Asgi | None = None,
@@ -110,6 +113,7 @@ class Api:
         self._hosts = hosts
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
         self._extra = extra
+        self._agent = agent
         self._relay = relay
         self.leaving = False
         self._startup = startup
@@ -120,7 +124,7 @@ class Api:
         openapi = describe(
             rules.limits,
             limits,
-            None if agent is None else agent.limits,
+            None if agent is None else agent_limits or AgentLimits(),
             metrics_open=metrics_open,
             keys_required=keys.required,
         )
@@ -269,7 +273,12 @@ class Api:
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
+        if self._relay is not None and route.operation.reach is Reach.TENANT and not self._has_agent():
+            raise _AtAnotherNode
         return route, found.parameters
+
+    def _has_agent(self) -> bool:
+        return self._agent is not None and self._agent() is not None
 
     async def _elsewhere_served(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import UNSET
@@ -16,16 +16,27 @@ from tocsin.contract import agent_wire as wire
 from tocsin.contract.agent_convert import submission
 from tocsin.contract.instants import format_instant
 from tocsin.contract.reading import JsonReader
+from tocsin.model.errors import Unavailable
 from tocsin.model.redaction import redact_headers, redact_url
+
+#: Asked anew for each request: the agent may come to this node, or leave it.
+AgentSource = Callable[[], ServiceCalls | None]
 
 
 class ServiceCallHandlers:
     """Submit, look, list, tag, untag, delete, follow."""
 
-    def __init__(self, calls: ServiceCalls) -> None:
-        self._calls = calls
+    def __init__(self, agent: AgentSource) -> None:
+        self._agent = agent
         self._encode = msgspec.json.Encoder().encode
         self._submit = JsonReader(wire.SubmitServiceCall)
+
+    @property
+    def _calls(self) -> ServiceCalls:
+        calls = self._agent()
+        if calls is None:
+            raise Unavailable("the service agent has just gone over to another node; try again")
+        return calls
 
     def by_name(self) -> dict[str, Handler]:
         """The handlers by operation."""

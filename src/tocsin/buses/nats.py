@@ -80,10 +80,18 @@ class _Attached(NamedTuple):
 class NatsBus:
     """`check` is applied to whatever is sent or comes. `prefix` begins the subjects and names the streams; `owner`
     identifies the database whose messages they carry, and streams of another owner are refused with ConfigError, as is
-    a server before 2.10."""
+    a server before 2.10. Of all who respond with the same `responders`, each command goes to one; to one of each."""
 
     def __init__(
-        self, url: str, limits: BusLimits, check: Check, observe: BusObserver, *, prefix: str = "svc", owner: str
+        self,
+        url: str,
+        limits: BusLimits,
+        check: Check,
+        observe: BusObserver,
+        *,
+        prefix: str = "svc",
+        owner: str,
+        responders: str = "",
     ) -> None:
         self._address = parse_nats_address(url)
         self._limits = limits
@@ -91,6 +99,7 @@ class NatsBus:
         self._observe = observe
         self._subjects = Subjects(prefix)
         self._owner = owner
+        self._responders = responders
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
         self._types: dict[str, Collection[str]] = {}
         self._answering: list[tuple[Answering, Collection[str]]] = []
@@ -310,7 +319,8 @@ class NatsBus:
         def received(message: Msg) -> None:
             take_command(message, connection, answering, self._check, partial(self._subject_of, kind="-cmd"))
 
-        return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=answering.subscriber)
+        queue = answering.subscriber + self._responders
+        return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
 
     def _lost(self, connection: NatsConnection, reason: str) -> None:
         if self._attached is not None and self._attached.connection is connection:

@@ -57,14 +57,17 @@ class Cluster:
         self._dial: Dial = dial_with or partial(dial, limits, secret, own)
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
-        self._strangers: set[Called] = set()
+        self._strangers: dict[Called, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        #: Where the service agent was found, until that turns out to be wrong.
         self._agent_at: bytes | None = None
+        self._search: asyncio.Future[bytes | None] | None = None
         self._telling = False
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
         self.router = Router(placement, local, self.link, clock, limits)
+        placement.watch(self._forget_gone)
 
     # ------------------------------------------------------------------ life
 
@@ -100,6 +103,8 @@ class Cluster:
         self._sessions.clear()
         for task in self._tasks:
             task.cancel()
+        if self._search is not None:
+            self._search.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -174,8 +179,13 @@ class Cluster:
         others = self._placement.others()
         for incarnation, address in others.items():
             self.link(incarnation, address).look()
-        for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
-            self._links.pop(incarnation).close()
+
+    def _forget_gone(self) -> None:
+        """Nodes come and go; each start of one has a link of its own."""
+        if self._links:
+            others = self._placement.others()
+            for incarnation in [known for known, link in self._links.items() if known not in others and link.idle]:
+                self._links.pop(incarnation).close()
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """See Peers."""
@@ -185,9 +195,12 @@ class Cluster:
         }
         if not asked:
             return {}
-        done, late = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
-        for question in late:
-            question.cancel()
+        try:
+            done, _ = await asyncio.wait(asked.values(), timeout=self._limits.report_timeout_us / 1e6)
+        finally:
+            # Also when whoever asked has gone.
+            for question in asked.values():
+                question.cancel()
         return {
             incarnation: question.result()
             for incarnation, question in asked.items()
@@ -197,20 +210,42 @@ class Cluster:
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
     ) -> HttpAnswer | None:
-        """The answer of the node that runs the service agent; None when no node says that it does. Unavailable, also when
-        the request may have been served."""
-        for _ in range(2):
-            if self._agent_at is None:
-                reports = await self.reports()
-                self._agent_at = next((node for node, report in reports.items() if report.agent), None)
-            node, address = self._agent_at, self._placement.address(self._agent_at or b"")
-            if node is None:
-                return None
-            if address:
-                answer = await self._request(self.link(node, address), method, target, headers, body)
-                if answer.status:
-                    return answer
+        """The answer of the node that runs the service agent; None when no node runs it now: certainly nobody has served
+        the request then. Unavailable when it may have been served."""
+        node = self._agent_at or await self._find_agent()
+        address = self._placement.address(node or b"")
+        if node is None or not address:
             self._agent_at = None
+            return None
+        answer = await self._request(self.link(node, address), method, target, headers, body)
+        if answer.status:
+            return answer
+        if self._agent_at == node:
+            self._agent_at = None
+        return None
+
+    async def _find_agent(self) -> bytes | None:
+        """The first node that says that the agent runs there. However many ask at once, the others are asked once."""
+        if self._search is None or self._search.done():
+            self._search = asyncio.ensure_future(self._look_for_agent())
+        return await asyncio.shield(self._search)
+
+    async def _look_for_agent(self) -> bytes | None:
+        asked = {
+            asyncio.ensure_future(self.link(incarnation, address).ask()): incarnation
+            for incarnation, address in self._placement.others().items()
+        }
+        waiting, deadline = set(asked), asyncio.get_running_loop().time() + self._limits.report_timeout_us / 1e6
+        try:
+            while waiting and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
+                done, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                for question in done:
+                    if question.exception() is None and question.result().agent:
+                        self._agent_at = asked[question]
+                        return self._agent_at
+        finally:
+            for question in waiting:
+                question.cancel()
         return None
 
     async def _request(

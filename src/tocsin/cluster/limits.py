@@ -42,11 +42,18 @@ class ClusterLimits:
     report_timeout_us: int = 1 * SECOND
     #: How long a request for the service agent, brought to the node that runs it, may take.
     agent_timeout_us: int = 30 * SECOND
+    #: How long a request for the service agent waits for a node that runs it, and how many requests may.
+    agent_wait_us: int = 15 * SECOND
+    agent_waiting_max: int = 1_000
+    #: Pause between two looks for such a node.
+    agent_retry_interval_us: int = 100 * MS
     #: Connections of other nodes, and of those that have not proven yet who they are.
     sessions_max: int = 256
     strangers_max: int = 64
-    #: Pause before a worker process that died is started again.
+    #: Pause before a worker process that died is started again; doubled, up to the second, as long as it dies before it is
+    #: ready.
     worker_pause_us: int = 1 * SECOND
+    worker_pause_max_us: int = 30 * SECOND
     #: How long a worker that was started again may take to get its share, before the next one is, in a rolling restart.
     worker_ready_timeout_us: int = 60 * SECOND
     #: How long the node goes on taking requests after it was told to stop, not ready and asking clients to leave.

@@ -50,7 +50,9 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport, Placement, Settle, Write, Written
-from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded
+from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
+
+_TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
 
 
 class _Sent:
@@ -174,6 +176,7 @@ class PeerLink:
         if self._channel is None:
             if self._queue:
                 self._connect()
+                self._keep_watch()
             return
         now, limits = self._clock.boottime_us(), self._limits
         while (
@@ -189,7 +192,7 @@ class PeerLink:
             sent = self._queue.popleft()
             budget_us = sent.write.deadline_us - now
             if budget_us <= 0:
-                sent.settle(RequestExpired("the time budget ran out before it could be sent to the shard's owner"))
+                sent.settle(RequestExpired(_TOO_LATE))
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
@@ -198,6 +201,7 @@ class PeerLink:
             ops.append(op)
         if ops:
             self._send_ops(ops, now)
+            self._observe(WritesSent(len(ops)))
 
     def _send_ops(self, ops: list[Op], now: int) -> None:
         assert self._channel is not None
@@ -218,15 +222,12 @@ class PeerLink:
             self._gone(str(error))
             # Whoever comes meanwhile waits for the next try, which is bounded, too.
             await asyncio.sleep(self._limits.reconnect_interval_us / 1e6)
+        finally:
             self._dialing = False
-            if self._queue or self._doubtful or self._unsent:
-                self._connect()
-                self._keep_watch()
-            return
-        except BaseException:
-            self._dialing = False
-            raise
-        self._dialing = False
+        # A connection may be lost again before this is told that it was made.
+        if self._channel is None and (self._queue or self._doubtful or self._unsent):
+            self._connect()
+            self._keep_watch()
 
     def opened(self, channel: Channel) -> None:
         """See CallerEnd."""
@@ -274,8 +275,10 @@ class PeerLink:
         """See End."""
         self._heard_at = self._clock.boottime_us()
         try:
-            self._take(read_to_asker(payload))
-        except (PeerConfused, RecordUndecodable) as error:
+            message = read_to_asker(payload)
+            if message is not None:
+                self._take(message)
+        except PeerConfused as error:
             self._break_off(f"it said what can't be understood: {error}")
 
     def _take(self, message: Tick | Answers | Report | HttpAnswer | Bye) -> None:
@@ -307,7 +310,7 @@ class PeerLink:
             sent = self._in_flight.pop(answer.id, None)
             if sent is None:
                 continue
-            result: Written | TocsinError | None = result_of(answer)
+            result = _read(answer)
             if isinstance(result, ShardMoved):
                 moved += 1
             else:
@@ -335,7 +338,8 @@ class PeerLink:
     # ------------------------------------------------------------------ doubt and silence
 
     def _keep_watch(self) -> None:
-        if self._sweep is None and not self._closed and (self._in_flight or self._doubtful or self._channel):
+        waiting = self._queue or self._in_flight or self._doubtful
+        if self._sweep is None and not self._closed and (waiting or self._channel):
             delay_s = self._limits.tick_interval_us / 4e6
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
 
@@ -353,7 +357,18 @@ class PeerLink:
         late_us = now - limits.answer_grace_us
         late = [number for number, sent in self._in_flight.items() if sent.write.deadline_us < late_us]
         self._tell_unknown([self._in_flight.pop(number) for number in late])
+        self._drop_expired(now)
         self._keep_watch()
+
+    def _drop_expired(self, now: int) -> None:
+        """What can't be sent now, because there is no connection or too much is under way, doesn't wait for ever."""
+        if any(sent.write.deadline_us <= now for sent in self._queue):
+            queue, self._queue = self._queue, deque()
+            for sent in queue:
+                if sent.write.deadline_us <= now:
+                    sent.settle(RequestExpired(_TOO_LATE))
+                else:
+                    self._queue.append(sent)
 
     def _is_over(self, sent: _Sent, now: int) -> bool:
         """Whether a write that was sent can't be done any more, if it hasn't been."""
@@ -370,3 +385,11 @@ class PeerLink:
     def _count(self, outcome: str, writes: int) -> None:
         if writes:
             self._observe(WritesForwarded(outcome, writes))
+
+
+def _read(answer: Answer) -> Written | TocsinError | None:
+    """The answer. A timer that only a newer release can read was written all the same; the client has to ask again."""
+    try:
+        return result_of(answer)
+    except RecordUndecodable as error:
+        return ShardUnavailable(f"it was written, and the answer can't be read by this release: {error}")

@@ -57,10 +57,11 @@ class Router:
         """See Forwarder."""
         if self._closed:
             raise ShardMoved("the node stops")
+        if write.shard_id not in self._by_shard and self._go(write, settle):
+            return
         if self._count >= self._limits.waiting_max:
             raise Overloaded(f"{self._count} writes wait for owners of their shards already (cluster.waiting_max)")
-        if write.shard_id in self._by_shard or not self._go(write, settle):
-            self._wait(write, settle)
+        self._wait(write, settle)
 
     def close(self) -> None:
         """Whatever waits is refused: nothing of it was written."""

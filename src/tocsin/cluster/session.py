@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
 
@@ -127,7 +127,7 @@ class PeerSession:
                 self._channel.send(encode(Report(message.id, self._report())))
             elif isinstance(message, Http):
                 self._spawn(self._relay(message))
-            else:
+            elif message is not None:
                 self._placement.look()
         except PeerConfused as error:
             self.lost(str(error))
@@ -158,9 +158,21 @@ class PeerSession:
         self._local.accept(write, op.version, partial(self._answered, op.id))
 
     async def _relay(self, request: Http) -> None:
-        answer = await self._serve(request)
+        try:
+            frame = encode(await self._serve(request))
+            most = self._limits.frame_bytes_max
+            if len(frame) > most:
+                why = f"the answer has {len(frame)} bytes, nodes take {most} (cluster.frame_bytes_max)"
+                frame = encode(_failed(request, why))
+        except Exception:
+            # A defect, which the event loop reports; whoever asked has to hear of it, too.
+            self._send_alone(encode(_failed(request, "the node that was asked failed")))
+            raise
+        self._send_alone(frame)
+
+    def _send_alone(self, frame: bytes) -> None:
         if not self._void:
-            self._channel.send(encode(answer))
+            self._channel.send(frame)
 
     # ------------------------------------------------------------------ answers
 
@@ -174,12 +186,23 @@ class PeerSession:
     def _flush(self) -> None:
         self._flush_planned = False
         answers, self._answers = self._answers, []
-        if answers and not self._void:
-            step = self._limits.frame_writes_max
-            for first in range(0, len(answers), step):
-                self._channel.send(encode(Answers(answers[first : first + step])))
+        if not self._void:
+            for frame in self._frames(answers):
+                self._channel.send(encode(Answers(frame)))
         if not self._under_way:
             self.quiet.set()
+
+    def _frames(self, answers: list[Answer]) -> Iterator[list[Answer]]:
+        """The answers in messages that the other node takes: they bring whole timers."""
+        limits, frame, size = self._limits, list[Answer](), 0
+        for answer in answers:
+            frame.append(answer)
+            size += len(answer.record)
+            if len(frame) >= limits.frame_writes_max or size >= limits.frame_fill_bytes:
+                yield frame
+                frame, size = [], 0
+        if frame:
+            yield frame
 
     def writable(self) -> None:
         """See End."""
@@ -191,3 +214,7 @@ class PeerSession:
             self._timer.cancel()
         self.quiet.set()
         self._ended(self)
+
+
+def _failed(request: Http, why: str) -> HttpAnswer:
+    return HttpAnswer(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())

@@ -138,7 +138,7 @@ class Called(Stream):
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
         refused: Callable[[str, str], None],
-        strangers: set[Called],
+        strangers: dict[Called, None],
     ) -> None:
         super().__init__(limits)
         self._handshake = Handshake(secret, own, os.urandom(32))
@@ -151,9 +151,11 @@ class Called(Stream):
         """See asyncio.Protocol."""
         super().connection_made(transport)
         if len(self._strangers) >= self._limits.strangers_max:
-            self.abort()
-            return
-        self._strangers.add(self)
+            # The one that has been silent for longest goes: who belongs here proves it at once, and must not be kept out.
+            eldest = next(iter(self._strangers))
+            del self._strangers[eldest]
+            eldest.abort()
+        self._strangers[self] = None
         self._late = asyncio.get_running_loop().call_later(self._limits.connect_timeout_us / 1e6, self.abort)
         assert self._transport is not None
         self._transport.write(self._handshake.hello())
@@ -164,7 +166,7 @@ class Called(Stream):
         super().connection_lost(exc)
 
     def _known(self) -> None:
-        self._strangers.discard(self)
+        self._strangers.pop(self, None)
         if self._late is not None:
             self._late.cancel()
 
@@ -248,7 +250,7 @@ async def dial(
                 lambda: Caller(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
             )
             await caller.met
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, TimeoutError, ValueError, OverflowError) as error:
         if caller is not None:
             caller.abort()
         raise PeerUnreachable(str(error) or "no answer in time") from error

@@ -1,14 +1,18 @@
 """What nodes say to one another, as msgpack. Timers and changes travel as JSON, as their stored records do.
 
-The numbers and letters here are the protocol: nodes of different releases run side by side during a rolling restart.
+The numbers and letters here are the protocol: nodes of different releases run side by side during a rolling restart. So
+messages get new fields at their end only, with a default; a kind of message that a node doesn't know it passes over; and a
+write that it can't read it refuses, that write alone.
 """
 
 from __future__ import annotations
 
+from typing import TypeVar, get_args
+
 import msgspec
 
 from tocsin.model import errors
-from tocsin.model.errors import FieldError, InvalidInput, ShardUnavailable, TocsinError
+from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, decode_record, encode_record
 from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
 
@@ -111,8 +115,18 @@ ToAsker = Tick | Answers | Report | HttpAnswer | Bye
 _encoder = msgspec.msgpack.Encoder()
 _to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
 _to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
-_changes = msgspec.json.Decoder(Changes)
+_any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
+
+
+_M = TypeVar("_M")
+
+
+class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
+    """Changes of which this release knows every field: one that it left out would be acknowledged and not done."""
+
+
+_changes = msgspec.json.Decoder(_Changes)
 
 
 class PeerConfused(Exception):
@@ -124,20 +138,38 @@ def encode(message: ToOwner | ToAsker) -> bytes:
     return _encoder.encode(message)
 
 
-def read_to_owner(payload: bytes) -> ToOwner:
-    """A message to a node that is asked; PeerConfused."""
+def read_to_owner(payload: bytes) -> ToOwner | None:
+    """A message to a node that is asked; None for a kind of message of a newer release; PeerConfused."""
+    return _read(payload, _to_owner, _TO_OWNER)
+
+
+def read_to_asker(payload: bytes) -> ToAsker | None:
+    """A message to the node that asks; likewise."""
+    return _read(payload, _to_asker, _TO_ASKER)
+
+
+def _kinds(messages: object) -> frozenset[object]:
+    return frozenset(message.__struct_config__.tag for message in get_args(messages))
+
+
+_TO_OWNER, _TO_ASKER = _kinds(ToOwner), _kinds(ToAsker)
+
+
+def _read(payload: bytes, decoder: msgspec.msgpack.Decoder[_M], kinds: frozenset[object]) -> _M | None:
     try:
-        return _to_owner.decode(payload)
-    except msgspec.DecodeError as error:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if _is_of_another_kind(payload, kinds):
+            return None
         raise PeerConfused(str(error)) from error
 
 
-def read_to_asker(payload: bytes) -> ToAsker:
-    """A message to the node that asks; PeerConfused."""
+def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
     try:
-        return _to_asker.decode(payload)
-    except msgspec.DecodeError as error:
-        raise PeerConfused(str(error)) from error
+        message = _any.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(message, list) and bool(message) and isinstance(message[0], str) and message[0] not in kinds
 
 
 def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
@@ -150,13 +182,13 @@ def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
 
 
 def write_of(op: Op, deadline_us: int) -> Write:
-    """The write as it came; PeerConfused, RecordUndecodable."""
+    """The write as it came; RecordUndecodable, also for what only a newer release can ask for."""
     try:
         kind = WriteKind(op.kind)
         timer = decode_record(op.body) if kind is WriteKind.CREATE else None
         changes = _changes.decode(op.body) if kind is WriteKind.UPDATE else None
-    except (ValueError, msgspec.DecodeError) as error:
-        raise PeerConfused(str(error)) from error
+    except ValueError as error:  # that of msgspec is one
+        raise RecordUndecodable(str(error)) from error
     return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us)
 
 

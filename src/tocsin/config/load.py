@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tocsin.config.alias import alias_of
 from tocsin.config.file import did_you_mean, read_file
-from tocsin.config.settings import ENV_PREFIX, SECRETS, Settings, env_name, fields_by_name, setting_name
+from tocsin.config.settings import ENV_PREFIX, PORT_MAX, SECRETS, Settings, env_name, fields_by_name, setting_name
 from tocsin.config.values import redacted
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
@@ -96,6 +96,7 @@ def _check_together(settings: Settings) -> None:
     rules = [
         ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
         ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),
+        ("member_timeout", limits.member_timeout_us, "member_forget", limits.member_forget_us),
         ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
         ("cluster.tick_interval", cluster.tick_interval_us, "cluster.silence_max", cluster.silence_max_us),
     ]
@@ -106,10 +107,23 @@ def _check_together(settings: Settings) -> None:
     ]
     if limits.destination_in_flight_min > limits.destination_in_flight_max:
         wrong.append("destination_in_flight_min: has to be at most destination_in_flight_max")
+    wrong += _against_frames(settings)
     if settings.workers > 1:
         wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
+
+
+def _against_frames(settings: Settings) -> list[str]:
+    """What would make messages between nodes larger than they take: the last write of one may be of the greatest size."""
+    cluster, payload_bytes = settings.cluster_limits(), settings.input_limits().payload_bytes_max
+    largest_bytes = cluster.frame_fill_bytes + payload_bytes
+    if cluster.frame_bytes_max > largest_bytes:
+        return []
+    return [
+        f"cluster.frame_bytes_max: {cluster.frame_bytes_max} has to be more than cluster.frame_fill_bytes and "
+        f"payload_bytes_max together ({largest_bytes})"
+    ]
 
 
 def _against_workers(settings: Settings) -> list[str]:
@@ -121,10 +135,10 @@ def _against_workers(settings: Settings) -> list[str]:
         wrong.append(
             f"workers: a {scheme} store {reason}; several workers need a database server, --store postgresql://… or mysql://…"
         )
-    if settings.agent_enabled and settings.agent_timer == "engine":
-        wrong.append(
-            "agent_timer: the engine's timers ring in any of several workers, and the agent runs in one; use polling"
-        )
     if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
         wrong.append("advertise: each worker has a port of its own; name the address alone")
+    if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
+        wrong.append(
+            f"cluster.port: {settings.workers} workers have as many ports from it on, up to {PORT_MAX} at most"
+        )
     return wrong

@@ -30,6 +30,11 @@ class MysqlFields(BaseSettings):
     mysql_acquire_timeout: Duration = Field(
         10 * US_PER_SECOND, description="How long one waits for a connection that is free."
     )
+    mysql_idle_transaction_timeout: Duration = Field(
+        3 * US_PER_SECOND,
+        description="After how long the server gives up a transaction whose node says nothing any more, in whole seconds; "
+        "below `member_timeout`, or who takes over waits for its locks. MySQL itself ends idle sessions after it, too.",
+    )
     mysql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
     mysql_statement_bytes_max: Bytes = Field(
         4 << 20, description="Bytes that are sent at once; never more than the server's `max_allowed_packet`."
@@ -46,7 +51,8 @@ class MysqlFields(BaseSettings):
 
 
 MYSQL_DURATIONS = frozenset(
-    {"mysql_answer_grace"} | {f"mysql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
+    {"mysql_answer_grace"}
+    | {f"mysql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire", "idle_transaction")}
 )
 
 
@@ -60,6 +66,7 @@ def mysql_options(settings: MysqlFields) -> dict[str, Any]:
         "answer_grace_s": settings.mysql_answer_grace / US_PER_SECOND,
         "lock_timeout_s": settings.mysql_lock_timeout / US_PER_SECOND,
         "acquire_timeout_s": settings.mysql_acquire_timeout / US_PER_SECOND,
+        "idle_transaction_timeout_s": settings.mysql_idle_transaction_timeout / US_PER_SECOND,
         "read_octets_max": settings.mysql_read_bytes_max,
         "statement_octets_max": settings.mysql_statement_bytes_max,
         "delete_rows_max": settings.mysql_delete_rows_max,

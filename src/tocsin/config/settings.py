@@ -43,6 +43,7 @@ from tocsin.config.values import (
     duration,
     egress_entries,
     factor,
+    name_of_node,
     one_of,
     origins,
     peer_address,
@@ -61,6 +62,7 @@ from tocsin.ui.limits import UiLimits
 
 #: More shards than this only cost: each commit and each heartbeat touches them.
 SHARDS_MAX = 65_536
+PORT_MAX = 65_535
 
 _UNITS_US = (("_us", 1), ("_ms", 1_000), ("_s", US_PER_SECOND))
 
@@ -188,7 +190,7 @@ class Settings(_Limits):
         min_length=1,
         description="Address to listen on. One that other machines can reach needs API keys, or `insecure`.",
     )
-    port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
+    port: Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))] = Field(
         8080, description="Port to listen on; 0 takes a free one."
     )
     data_dir: Path = Field(Path("data"), description="Folder for everything that is kept.")
@@ -214,7 +216,7 @@ class Settings(_Limits):
     namespace_num_shards: Count = Field(
         16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
     )
-    node_name: str | None = Field(
+    node_name: Annotated[str | None, BeforeValidator(name_of_node)] = Field(
         None,
         description="This node's name in `GET /cluster`, by which it gets its share of the shards: no two nodes may have the "
         "same. Unset: the host's name and the port.",
@@ -228,7 +230,7 @@ class Settings(_Limits):
         "means every address, the one from which this node reaches the database, or the host's name if that is on this "
         "machine.",
     )
-    cluster_port: Annotated[int, BeforeValidator(partial(count, least=0, most=65_535))] = Field(
+    cluster_port: Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))] = Field(
         0, description="Port for the other nodes; 0 takes a free one. Worker n of several takes the n-th after it."
     )
     cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(

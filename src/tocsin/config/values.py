@@ -7,6 +7,7 @@ All raise ValueError, whatever is wrong, because pydantic collects no other erro
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
@@ -195,7 +196,26 @@ def secret(value: object) -> str:
     """A secret that can't be guessed by trying."""
     if not isinstance(value, str) or len(value) < SECRET_CHARS_MIN:
         raise ValueError(f"has to have at least {SECRET_CHARS_MIN} characters")
+    if not _is_text(value):
+        raise ValueError("is no UTF-8 text")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """Bytes of the environment that are no UTF-8 come as lone surrogates, which nothing can be made of again."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+NODE_NAME_CHARS_MAX = 255
+
+
+def name_of_node(value: object) -> str | None:
+    """A name that every store can keep, and people can read; None for an empty one."""
+    if not isinstance(value, str) or len(value) > NODE_NAME_CHARS_MAX:
+        raise ValueError(f"is no name of at most {NODE_NAME_CHARS_MAX} characters")
+    if not value.isprintable():
+        raise ValueError("has characters that can't be shown")
+    return value or None
 
 
 _PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
@@ -204,6 +224,17 @@ _PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.AS
 def peer_address(value: object) -> str:
     """`host` or `host:port`; an IPv6 address stands in brackets."""
     match = _PEER.match(value) if isinstance(value, str) else None
-    if match is None or (match[3] and not 0 < int(match[3]) < 65_536):
+    if match is None or (match[3] and not 0 < int(match[3]) < 65_536) or not _is_host(match[1]):
         raise ValueError("is no address; write it as 10.0.0.5, timers-1.internal:9070 or [fd00::5]:9070")
+    if match[1] in ("0.0.0.0", "[::]"):
+        raise ValueError("stands for every address of a machine; name the one at which others find it")
     return match[0]
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        # A name, then; they have no brackets.
+        return not host.startswith("[")
+    return True

@@ -22,6 +22,8 @@ from tocsin.ports.store import Applied
 #: Results of callbacks that a commit may bring before it is known how long that takes, and even when it takes long: what
 #: every commit costs is shared by these.
 _FINISHED_FIRST, _FINISHED_LEAST = 400, 100
+#: How often it is looked whether clients' time is over, while the store keeps a commit waiting: by this share of that time.
+_LOOKS_SHARE = 0.1
 
 if TYPE_CHECKING:
     from tocsin.engine.context import Context
@@ -46,6 +48,9 @@ class Lane:
         # Results of callbacks that a batch may bring, learned from how long commits take; whether the last was full.
         self._finished_max = min(_FINISHED_FIRST, context.limits.batch_rows_max)
         self._more_finished = False
+        # What is being written now, and when it is looked whether the store takes longer than clients wait.
+        self._under_way: Sequence[tuple[Shard, Batch]] = ()
+        self._look: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -80,7 +85,8 @@ class Lane:
             self._dirty.clear()
             together, self._arrived = self._arrived, 0
             began = self._context.clock.boottime_us()
-            if not await self._commit(shards):
+            done = await self._commit_watched(shards)
+            if not done:
                 await asyncio.sleep(self._context.limits.store_retry_interval_us / 1e6)
             self._expect(together + self._arrived, began)
             for shard in shards:
@@ -92,6 +98,29 @@ class Lane:
                         self.poke(shard, urgent=False)
             if not self._dirty:
                 self._idle.set()
+
+    async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
+        self._look_later(shards)
+        try:
+            return await self._commit(shards)
+        finally:
+            if self._look is not None:
+                self._look.cancel()
+
+    def _look_later(self, shards: Sequence[Shard]) -> None:
+        pause_s = self._context.limits.write_timeout_us * _LOOKS_SHARE / 1e6
+        self._look = asyncio.get_running_loop().call_later(pause_s, self._look_after_clients, shards)
+
+    def _look_after_clients(self, shards: Sequence[Shard]) -> None:
+        """While the store keeps a commit waiting, clients hear at the end of their own time and not at the store's. Whether
+        one whose write is under way is told too early doesn't matter for the order of writes: this lane's next batch comes
+        after it, and the next owner's fence ends it."""
+        now = self._context.clock.boottime_us()
+        for shard, batch in self._under_way:
+            shard.give_up_waiting(batch, now)
+        for shard in dict.fromkeys((*shards, *self._dirty)):
+            shard.expire(now)
+        self._look_later(shards)
 
     def _expect(self, clients: int, began_us: int) -> None:
         """The clients that were answered may come again at once, to share the next batch with those who came meanwhile."""
@@ -164,7 +193,11 @@ class Lane:
         """Applies and tells the windows; raises what the store raises, with nothing told."""
         context = self._context
         began = context.clock.boottime_us()
-        results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
+        self._under_way = batches
+        try:
+            results = await context.bounded(context.store.apply([batch.store for _, batch in batches]))
+        finally:
+            self._under_way = ()
         duration = context.clock.boottime_us() - began
         self._learn(sum(len(batch.finished) for _, batch in batches), duration)
         upserts = deletes = history = 0

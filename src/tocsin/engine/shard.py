@@ -175,6 +175,22 @@ class Shard:
         if self.window is not None:
             self.window.refuse_clients(error, self._context.clock.boottime_us())
 
+    def give_up_waiting(self, batch: Batch, boot_us: int) -> None:
+        """Those clients whose time is over hear that nobody knows yet what becomes of their writes; the batch goes on."""
+        for op in batch.ops:
+            if op.reply is not None and op.deadline_us is not None and op.deadline_us <= boot_us:
+                reply, op.reply = op.reply, None
+                reply(
+                    ShardUnavailable(
+                        "the store takes longer than the request's time; whether it was written is unknown"
+                    )
+                )
+
+    def expire(self, boot_us: int) -> None:
+        """Clients' writes whose time is over and that are in no batch are dropped, as the next batch would."""
+        if self.window is not None:
+            self.window.expire(boot_us)
+
     def fenced(self, batch: Batch) -> None:
         """The fence refused the batch: another owner has the shard."""
         self._answer(batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; try again"))

@@ -304,7 +304,7 @@ class Supervisor:
             if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
                 continue
             try:
-                await context.bounded(context.store.forget_member(member.incarnation))
+                await context.bounded(context.store.forget_member(member.incarnation, member.counter))
             except StoreError as error:
                 context.observe(HeartbeatFailed(f"forgetting {member.node}: {error}"))
                 return
@@ -381,6 +381,8 @@ class Supervisor:
         if not context.store.capabilities.exclusive and state.owner not in (None, context.incarnation):
             assert state.owner is not None
             standing = self.membership.standing_still(state.owner, context.clock.boottime_us())
+            if standing is None and self.membership.knows(state.owner):
+                return
         if state.owner == context.incarnation and state.version > shard.last_version:
             # A claim of ours whose outcome was unknown has landed; that version was never used.
             shard.own(state.version)

@@ -53,6 +53,7 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBa
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
+_EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
 
@@ -293,7 +294,7 @@ class Window:
             op = self.pending[0]
             if op.deadline_us is not None and op.deadline_us <= boot_us:
                 self.pending.popleft()
-                self.refuse(op, RequestExpired("the time budget ran out before it could be written"), boot_us)
+                self.refuse(op, RequestExpired(_EXPIRED), boot_us)
                 continue
             answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
             if answer is _HELD_BACK:
@@ -573,6 +574,15 @@ class Window:
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)
+
+    def expire(self, boot_us: int) -> None:
+        """Drops clients' writes whose time was over at that boot time and that are in no batch; they hear it."""
+        late = [op for op in self.pending if op.deadline_us is not None and op.deadline_us <= boot_us]
+        if late:
+            gone = set(late)
+            self.pending = deque(op for op in self.pending if op not in gone)
+            for op in late:
+                self.refuse(op, RequestExpired(_EXPIRED), boot_us)
 
     def _forget_client_op(self, uuid: bytes) -> None:
         left = self._client_ops[uuid] - 1

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
 
@@ -92,8 +94,10 @@ class LocalWrites(Protocol):
         """Takes a write for a shard that this node owns, in this version if one is named. Raises ShardMoved, Overloaded."""
 
 
-class ShardReport(NamedTuple):
-    """A shard's window where it is owned. `lag_us`: how long its oldest due timer has been waiting."""
+class ShardReport(msgspec.Struct, frozen=True, array_like=True):
+    """A shard's window where it is owned. `lag_us`: how long its oldest due timer has been waiting.
+
+    Nodes of two releases tell one another: fields are only added, at the end, with a default."""
 
     shard_id: int
     version: int
@@ -103,8 +107,8 @@ class ShardReport(NamedTuple):
     lag_us: int
 
 
-class NodeReport(NamedTuple):
-    """What a node tells of itself. `release` is the version of its program."""
+class NodeReport(msgspec.Struct, frozen=True, array_like=True):
+    """What a node tells of itself. `release` is the version of its program. It grows as ShardReport does."""
 
     release: str
     dispatching: bool

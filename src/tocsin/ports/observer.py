@@ -180,6 +180,12 @@ class PeerRefused(NamedTuple):
     reason: str
 
 
+class WritesSent(NamedTuple):
+    """Clients' writes went to the owner of their shards, together in one message."""
+
+    writes: int
+
+
 class WritesForwarded(NamedTuple):
     """Clients' writes sent to owners of their shards came to an end there; `outcome` is answered, moved (certainly not done,
     tried again with the shard's next owner) or unknown."""
@@ -211,6 +217,7 @@ Event = (
     | PeerConnected
     | PeerLost
     | PeerRefused
+    | WritesSent
     | WritesForwarded
 )
 

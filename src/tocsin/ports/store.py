@@ -217,8 +217,9 @@ class Store(Protocol):
     async def members(self) -> list[Member]:
         """All member rows. A strong read."""
 
-    async def forget_member(self, incarnation: bytes) -> None:
-        """Removes a member row, at a graceful end or when long dead."""
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """Removes a member row: at a graceful end, or when long dead, then only while its heartbeat counter is still
+        `counter`: whoever has woken up in the meantime stays."""
 
     # -- timers
 

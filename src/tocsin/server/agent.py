@@ -1,142 +1,227 @@
-"""The service agent of a node: its modules, bus and database tied together."""
+"""The service agent of a node: whether it runs here, and what runs then."""
 
 from __future__ import annotations
 
-import random
+import asyncio
+import contextlib
+import math
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 
 from tocsin.agent.adapters.agent_caller import AgentCaller
-from tocsin.agent.adapters.engine_timers import EngineTimers
 from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.agent.api.validation import Checks
-from tocsin.agent.events import AgentEvent, AgentObserver
-from tocsin.agent.execution.executor import Executor
-from tocsin.agent.execution.handlers import ExecutionHandlers
-from tocsin.agent.messages import Registry
-from tocsin.agent.orchestration.handlers import Orchestration
-from tocsin.agent.orchestration.watchdog import Watchdog
-from tocsin.agent.outbox.dispatcher import OutboxDispatcher
-from tocsin.agent.timer.handlers import TimerModule
-from tocsin.agent.timer.polling import PollingTimers
-from tocsin.agent.timer.ports import Timers
-from tocsin.buses.embedded import EmbeddedBus
-from tocsin.buses.nats import NatsBus
+from tocsin.agent.events import (
+    AgentEvent,
+    AgentLost,
+    AgentObserver,
+    AgentStandsBy,
+    AgentStarted,
+    AgentStepFailed,
+)
 from tocsin.callbacks.http import HttpCaller
-from tocsin.callbacks.plain import check_request
 from tocsin.config import Settings
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.errors import StoreLocked
 from tocsin.model.validation import InputRules
-from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
+from tocsin.server.agent_modules import AgentModules
 from tocsin.service import TimerService
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics
 
 
-class ServiceAgent:
-    """Everything between a tenant's request and the end of its service call. `calls` is what the API asks, once started;
-    `observe` gets the events, beside metrics and logs.
+def agent_database_shared(settings: Settings) -> bool:
+    """Whether nodes can stand by for one another on the agent's database: then every worker may come to run the agent."""
+    return AgentDatabase(settings.agent_database_url(), settings.sql_settings()).shared
 
-    It shares the node's HTTP client with the timers, and their engine where the settings have it tell due times: then the
-    engine has to be given `caller`, which knows both kinds of rings, and to be running before `start`.
+
+class ServiceAgent:
+    """Everything between a tenant's request and the end of its service call.
+
+    On a database that nodes can share, one of them runs the agent and the others stand by; this one begins when it is
+    its turn and ends when it has lost the database, as often as that happens. `calls` is what the API asks, None while
+    the agent runs elsewhere. On any other database the agent runs here from `start` to `stop`.
+
+    `observe` gets the events, beside metrics and logs. The agent shares the node's HTTP client with the timers, and
+    their engine where the settings have it tell due times: then the engine rings through `caller`, which knows both kinds
+    of rings, and has to be running before `start`. `timers_shared` says whether the other nodes have its timers, too.
     """
 
     def __init__(
-        self, settings: Settings, client: HttpCaller, clock: Clock, rules: InputRules, observe: AgentObserver
+        self,
+        settings: Settings,
+        client: HttpCaller,
+        caller: AgentCaller,
+        clock: Clock,
+        rules: InputRules,
+        observe: AgentObserver,
+        claimant: Claimant,
+        *,
+        timers_shared: bool,
     ) -> None:
         self._settings = settings
-        self._limits = settings.agent_limits()
+        self.limits = settings.agent_limits()
+        self._sql = settings.sql_settings()
         self._clock = clock
         self._client = client
         self._rules = rules
-        self._new_id = Uuid7Source(clock.now_us)
-        self._registry = Registry(self._new_id, clock.now_us)
+        self._claimant = claimant
+        self._timers_shared = timers_shared
         self._log = AgentLog(time.monotonic)
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges, time.time)
-        self.caller = (
-            AgentCaller(client, clock, self._limits.polling_batch_max) if settings.agent_timer == "engine" else None
-        )
+        self._caller = caller
+        self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
-        self._bus: Bus | None = None
-        self._dispatcher: OutboxDispatcher | None = None
-        self._timer: TimerModule | None = None
-        self._watchdog: Watchdog | None = None
-        self._executor: Executor | None = None
-        self.calls: ServiceCalls | None = None
+        self._modules: AgentModules | None = None
+        self._turns: asyncio.Task[None] | None = None
+        self._leaving = False
+        self._requests = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        #: The node that runs the agent, as far as this one knows; empty before it has heard of one.
+        self.runs_at = ""
+
+    @property
+    def calls(self) -> ServiceCalls | None:
+        """The agent, where it runs here."""
+        modules, database = self._modules, self._database
+        here = modules is not None and database is not None and database.held and not self._leaving
+        return modules.calls if modules is not None and here else None
 
     async def open(self) -> None:
-        """Locks and migrates the database; raises StoreError. To be called before anything of the node is promised."""
-        database = AgentDatabase(self._settings.agent_database_url(), self._settings.sql_settings())
-        await database.open()
-        self._database = database
+        """Locks and migrates the database, or finds that another node has it. Raises StoreError: StoreLocked where nodes
+        can't stand by for one another. To be called before anything of the node is promised."""
+        database = self._new_database()
+        try:
+            await database.open(standing_by=self._stands_by)
+        except StoreLocked:
+            if not self._can_stand_by(database):
+                raise
+        else:
+            self._database = database
 
     async def start(self, service: TimerService) -> None:
-        """Begins to take and make calls. Raises BusUnavailable, StoreError or ConfigError; `stop` has to follow then too."""
-        database = self._database
-        assert database is not None
-        limits, clock, registry, observe = self._limits, self._clock, self._registry, self._observe
-        bus = self._bus = self._make_bus(database.identity)
-        orchestration = Orchestration(database.calls, registry, clock, limits, observe)
-        orchestration.attach(bus)
-        self._watchdog = Watchdog(database.calls, registry, clock, limits, observe)
-        self._timer = TimerModule(self._make_timers(service), bus, registry, clock, observe)
-        self._timer.attach()
-        executor = self._executor = Executor(database.executions, self._client, registry, clock, limits, observe)
-        ExecutionHandlers(executor, registry).subscribe(bus)
-        self._dispatcher = OutboxDispatcher(database.outbox, bus, clock, limits, observe, random.Random())
-        # Before the bus may bring anything: a repeated order for an execution that was cut off must not begin it anew.
-        await executor.recover()
-        await bus.start()
-        self._dispatcher.start()
-        await self._timer.start()
-        self._watchdog.start()
-        checks = Checks(
-            partial(check_request, limits=self._settings.callback_limits()), self._rules.url, self._rules.instant
-        )
-        self.calls = ServiceCalls(bus, database.queries, registry, clock, limits, self._new_id, checks)
+        """Begins to take and make calls, if it is this node's turn. Raises BusUnavailable, StoreError or ConfigError; `stop`
+        has to follow then too."""
+        self._service = service
+        if self._database is not None:
+            await self._begin(self._database)
+        if self._can_stand_by(self._database or self._new_database()):
+            self._turns = asyncio.create_task(self._take_turns(), name="agent-turns")
 
     async def stop(self) -> None:
         """Ends in the order in which calls flow: nothing new falls due, requests under way end, what follows from them is
-        sent as far as it can be. Whatever is left is in the database for the next start. Idempotent."""
-        if self._timer is not None:
-            await self._timer.close()
-        if self._watchdog is not None:
-            await self._watchdog.close()
-        if self._executor is not None:
-            await self._executor.drain(self._settings.engine_limits().drain_timeout_us)
-        if self._bus is not None:
-            await self._bus.drain()
-        if self._dispatcher is not None:
-            await self._dispatcher.close()
-        if self._bus is not None:
-            await self._bus.close()
-        if self._database is not None:
-            await self._database.close()
-        self._timer = self._watchdog = self._executor = self._dispatcher = self._bus = self._database = None
+        sent as far as it can be. Until requests have ended, commands are taken. Then another node begins. Idempotent."""
+        if self._turns is not None:
+            self._turns.cancel()
+            await asyncio.gather(self._turns, return_exceptions=True)
+            self._turns = None
+        modules, database = self._modules, self._database
+        if modules is not None and database is not None and database.held:
+            await modules.drain()
+            self._leaving = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.command_timeout_us / 1e6):
+                    await self._quiet.wait()
+            await modules.stop()
+        elif modules is not None:
+            await modules.abandon()
+        self._modules = None
+        await self._close_database()
 
-    def _make_bus(self, owner: str) -> Bus:
-        limits = self._settings.bus_limits()
-        if self._settings.broker is None:
-            return EmbeddedBus(limits, self._registry.check, self._observe)
-        return NatsBus(
-            self._settings.broker,
-            limits,
-            self._registry.check,
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[bool]:
+        """Around a request that another node has brought: whether the agent runs here. An orderly stop waits for it."""
+        if self.calls is None:
+            yield False
+            return
+        self._requests += 1
+        self._quiet.clear()
+        try:
+            yield True
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._quiet.set()
+
+    # ------------------------------------------------------------------ turns
+
+    def _new_database(self) -> AgentDatabase:
+        return AgentDatabase(self._settings.agent_database_url(), self._sql, self._claimant)
+
+    def _can_stand_by(self, database: AgentDatabase) -> bool:
+        """Timers of an engine that other nodes don't have would be lost to them."""
+        return database.shared and (self._timers_shared or self._settings.agent_timer == "polling")
+
+    async def _take_turns(self) -> None:
+        while True:
+            pause_s = 0.0
+            try:
+                self._observe(AgentLost(await self._have_a_turn()))
+            except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
+                self._step_failed("taking over", error)
+                # Time for another node, which may be luckier.
+                pause_s = self._sql.takeover_pause_s
+            try:
+                await self._give_up()
+            except Exception as error:  # noqa: BLE001 -- as above; what was left open is of no use any more
+                self._step_failed("standing by", error)
+            await asyncio.sleep(pause_s)
+
+    async def _have_a_turn(self) -> str:
+        """Waits for it, unless it has come at the start, and returns why it is over."""
+        if self._database is None:
+            database = self._new_database()
+            await database.open(math.inf, self._stands_by)
+            self._database = database
+            await self._begin(database)
+        return await self._database.lost()
+
+    async def _begin(self, database: AgentDatabase) -> None:
+        service = self._service
+        assert service is not None
+        modules = AgentModules(
+            self._settings,
+            database,
+            self._client,
+            self._caller,
+            service,
+            self._clock,
+            self._rules,
             self._observe,
-            prefix=self._settings.broker_prefix,
-            owner=owner,
         )
+        try:
+            await modules.start()
+        except BaseException:
+            await modules.abandon()
+            raise
+        self._modules = modules
+        self.runs_at = self._claimant.node
+        if database.shared:
+            self._observe(AgentStarted(database.term))
 
-    def _make_timers(self, service: TimerService) -> Timers:
-        database = self._database
-        assert database is not None
-        if self.caller is not None:
-            return EngineTimers(service, self.caller, self._clock, self._limits)
-        return PollingTimers(database.timers, self._clock, self._limits, self._observe)
+    async def _give_up(self) -> None:
+        modules, self._modules = self._modules, None
+        if modules is not None:
+            await modules.abandon()
+        await self._close_database()
+
+    async def _close_database(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            await database.close()
+
+    # ------------------------------------------------------------------ what is told
+
+    def _stands_by(self, node: str) -> None:
+        if node != self.runs_at:
+            self.runs_at = node
+            self._observe(AgentStandsBy(node))
+
+    def _step_failed(self, step: str, error: Exception) -> None:
+        self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
 
     def _observe(self, event: AgentEvent) -> None:
         self.metrics(event)
@@ -144,11 +229,18 @@ class ServiceAgent:
         self._observer(event)
 
     def _gauges(self) -> Mapping[str, float]:
-        executor, bus, dispatcher = self._executor, self._bus, self._dispatcher
+        modules = self._modules
         return {
-            "tocsin_agent_executions_in_flight": 0 if executor is None else executor.in_flight,
-            "tocsin_agent_executions_held": 0 if executor is None else executor.held,
-            "tocsin_agent_messages_waiting": 0 if bus is None else bus.waiting,
-            "tocsin_agent_outbox_waiting": 0 if dispatcher is None else dispatcher.waiting,
-            "tocsin_agent_broker_connected": float(bus is not None and bus.connected),
+            "tocsin_agent_running": float(self.calls is not None),
+            **(dict.fromkeys(_OF_MODULES, 0.0) if modules is None else modules.gauges()),
         }
+
+
+#: What is shown where no modules are.
+_OF_MODULES = (
+    "tocsin_agent_executions_in_flight",
+    "tocsin_agent_executions_held",
+    "tocsin_agent_messages_waiting",
+    "tocsin_agent_outbox_waiting",
+    "tocsin_agent_broker_connected",
+)

@@ -16,25 +16,26 @@ from typing import cast
 import structlog
 import uvicorn
 
+from tocsin.agent.adapters.agent_caller import AgentCaller
+from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.api.app import Api, Headers, Relayed
+from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
-from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.config import Settings
 from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.access import ApiKey
-from tocsin.model.errors import ConfigError, StoreError, Unavailable
+from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.ports.store import Store
-from tocsin.server.agent import ServiceAgent
+from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.peers import Peering, loopback, peering_of
-from tocsin.server.relay import serve_relayed
+from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
@@ -44,7 +45,7 @@ from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
 from tocsin.ui.app import Ui
-from tocsin.ui.calls.agent import OFF, STANDBY, Away
+from tocsin.ui.calls.agent import OFF, STANDBY, Away, standby
 
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
@@ -110,7 +111,7 @@ class Server:
         self._cluster: Cluster | None = None
         self._app: Api | None = None
         self._supervisor: Supervisor | None = None
-        self._caller: HttpCaller | None = None
+        self._caller: AgentCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
@@ -149,28 +150,36 @@ class Server:
         egress = EgressPolicy(
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
-        self._caller = HttpCaller(settings.callback_limits(), egress, clock)
+        http = HttpCaller(settings.callback_limits(), egress, clock)
+        relay = AgentRelay(settings.cluster_limits(), expected=settings.agent_enabled)
+        # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
+        caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
+        relay.caller = self._caller = caller
         rules = InputRules(settings.input_limits(), egress.check_url)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
-        if settings.agent_enabled and self._worker == 0:
-            self._agent = ServiceAgent(settings, self._caller, clock, rules, call_figures)
-            await self._agent.open()
-        agent = self._agent
+        node = settings.node_name or f"{socket.gethostname()}:{port}"
+        node = f"{node}/{self._worker}" if settings.workers > 1 else node
+        incarnation = uuid.uuid4().bytes
+        agent = None
+        if settings.agent_enabled and (self._worker == 0 or agent_database_shared(settings)):
+            claimant = Claimant(node, incarnation.hex())
+            agent = relay.agent = self._agent = ServiceAgent(
+                settings, http, caller, clock, rules, call_figures, claimant, timers_shared=shared
+            )
+            await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
-            caller=self._caller if agent is None or agent.caller is None else agent.caller,
+            caller=caller if shared or settings.agent_timer == "engine" else http,
             clock=clock,
             limits=settings.engine_limits(),
             observe=observe,
             random=random.Random(),
-            incarnation=uuid.uuid4().bytes,
+            incarnation=incarnation,
         )
         self._context = context
-        node = settings.node_name or f"{socket.gethostname()}:{port}"
-        node = f"{node}/{self._worker}" if settings.workers > 1 else node
         address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
         address = self.url if not shared else address
         supervisor = Supervisor(context, node=node, address=address, total_shards=total_shards, fatal=self._on_fatal)
@@ -181,9 +190,10 @@ class Server:
             namespace_num_shards=settings.namespace_num_shards,
             retention_us=settings.retention_us(),
         )
-        self.service.has_agent = agent is not None
+        self.service.has_agent = self._has_agent
         if peering is not None and peers is not None:
             await self._meet(peering, peers, clock)
+        relay.cluster = self._cluster
         await self.service.ensure_default_namespace()
         await supervisor.start()
         if self._store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
@@ -191,7 +201,7 @@ class Server:
         if agent is not None:
             await agent.start(self.service)
         hosts = Hosts(settings.host, settings.ui_origins)
-        relay = self._ask_agent if self._cluster is not None and agent is None else None
+        ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(
             self.service,
             rules=rules,
@@ -202,15 +212,16 @@ class Server:
             agent=self._calls,
             hosts=hosts,
             secret=secret.encode(),
-            relay=relay,
+            relay=ask,
             limits=settings.ui_limits(),
         )
         self._pages.start()
         app = self._app = Api(
             self.service,
             rules=rules,
-            agent=None if agent is None else agent.calls,
-            relay=relay,
+            agent=None if agent is None else self._service_calls,
+            agent_limits=settings.agent_limits(),
+            relay=ask,
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
@@ -219,8 +230,9 @@ class Server:
             hosts=hosts,
             extra=self._pages,
         )
-        if self._cluster is not None and agent is not None:
-            self._cluster.serve = self._serve_other
+        relay.app = app
+        if self._cluster is not None:
+            self._cluster.serve = relay.serve
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
@@ -316,24 +328,18 @@ class Server:
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 
-    async def _ask_agent(self, method: str, target: bytes, headers: Headers, body: bytes) -> Relayed:
-        assert self._cluster is not None
-        answer = await self._cluster.ask_agent(method, target, headers, body)
-        if answer is not None:
-            return answer.status, answer.headers, answer.body
-        if self._settings.agent_enabled:
-            raise Unavailable("the worker that runs the service agent is not there at present; try again")
-        return None
+    def _service_calls(self) -> ServiceCalls | None:
+        """The agent, while it runs here."""
+        return None if self._agent is None else self._agent.calls
 
-    async def _serve_other(self, request: Http) -> HttpAnswer:
-        assert self._app is not None
-        return await serve_relayed(self._app, request)
+    def _has_agent(self) -> bool:
+        return self._service_calls() is not None
 
     def _calls(self) -> ServiceCalls | Away:
         """The agent, as the pages find it now."""
         if self._agent is None:
             return STANDBY if self._cluster is not None and self._settings.agent_enabled else OFF
-        return self._agent.calls or STANDBY
+        return self._agent.calls or standby(self._agent.runs_at)
 
     def _note_fatal(self, error: BaseException) -> None:
         self.fatal = error

@@ -37,8 +37,11 @@ def serve(settings: Settings) -> int:
     """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, drains, and returns the exit code."""
     import uvloop
 
-    if settings.workers > 1 and place_of_worker() is None:
-        return serve_workers(settings)
+    if settings.workers > 1:
+        if place_of_worker() is None:
+            return serve_workers(settings)
+        # Sent to the whole process group, it is the parent's, which replaces its workers one after another.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     configure_logging(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _raise_file_limit()

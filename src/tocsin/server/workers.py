@@ -43,6 +43,13 @@ def place_of_worker() -> Place | None:
     return Place(*map(int, text.split(","))) if text else None
 
 
+class _Ended(NamedTuple):
+    """How a process in a place ended, and whether it had been ready."""
+
+    code: int
+    was_ready: bool
+
+
 class _Worker:
     """One place and whoever fills it."""
 
@@ -74,6 +81,7 @@ class Parent:
         self._stop = asyncio.Event()
         self._stops = 0
         self._rolling: asyncio.Task[None] | None = None
+        self._roll_again = False
         self._failed: int | None = None
 
     async def run(self) -> int:
@@ -89,20 +97,24 @@ class Parent:
         keepers = [asyncio.ensure_future(self._keep(worker)) for worker in self._workers]
         started = asyncio.ensure_future(self._all_started())
         stopped = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait([started, stopped], return_when=asyncio.FIRST_COMPLETED)
-        if not self._stop.is_set():
+        # A keeper ends before that only by a defect, which must not leave its place empty.
+        await asyncio.wait([started, stopped, *keepers], return_when=asyncio.FIRST_COMPLETED)
+        if started.done() and not self._stop.is_set():
             print(
                 f"Tocsin serves on {self._url} (API docs: {self._url}/docs) with {len(self._workers)} workers. "
                 "Stop with Ctrl-C.",
                 flush=True,
             )
-        await stopped
-        await _ended(started, self._rolling)
+        await asyncio.wait([stopped, *keepers], return_when=asyncio.FIRST_COMPLETED)
+        self._stop.set()
+        await _ended(started, stopped, self._rolling)
         for worker in self._workers:
             worker.wanted = False
             worker.signal(signal.SIGTERM)
-        await asyncio.gather(*keepers)
+        await asyncio.wait(keepers)
         self._listener.close()
+        for keeper in keepers:
+            keeper.result()
         return self._failed or 0
 
     async def _all_started(self) -> None:
@@ -119,42 +131,53 @@ class Parent:
     # ------------------------------------------------------------------ one place
 
     async def _keep(self, worker: _Worker) -> None:
-        """Fills the place again and again."""
+        """Fills the place again and again; after who did not get ready, with ever longer pauses."""
+        first_us = pause_us = self._limits.worker_pause_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
-            code = await self._fill(worker)
+            ended = await self._fill(worker)
             if not worker.wanted or self._stop.is_set():
                 return
             if not answered and not worker.started.is_set():
                 # It never got to work: another try would end the same way.
-                self._failed = code if code > 0 else 1
+                self._failed = ended.code if ended.code > 0 else 1
                 self._stop.set()
                 return
-            if code:
-                self._log.error("a worker died; it is started again", worker=worker.number, exit_code=code)
+            pause_us = first_us if ended.was_ready else pause_us
+            if ended.code or not ended.was_ready:
+                self._log.error(
+                    "a worker died; it is started again",
+                    worker=worker.number,
+                    exit_code=ended.code,
+                    pause_s=pause_us / 1e6,
+                )
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._limits.worker_pause_us / 1e6):
+                    async with asyncio.timeout(pause_us / 1e6):
                         await self._stop.wait()
+                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_pause_max_us))
 
-    async def _fill(self, worker: _Worker) -> int:
-        """Runs a process in the place, until it ends; its exit code."""
+    async def _fill(self, worker: _Worker) -> _Ended:
+        """Runs a process in the place, until it ends."""
         mine, theirs = socket.socketpair()
-        descriptors = (self._listener.fileno(), theirs.fileno())
         worker.ready.clear()
-        worker.process = await asyncio.create_subprocess_exec(
-            *self._command,
-            pass_fds=descriptors,
-            env={
-                **os.environ,
-                VARIABLE: f"{worker.number},{descriptors[0]},{descriptors[1]}",
-            },
-        )
-        theirs.close()
+        try:
+            worker.process = await self._start(worker, theirs.fileno())
+        except OSError as error:
+            self._log.error("no process could be made for a worker", worker=worker.number, error=str(error))
+            mine.close()
+            return _Ended(1, False)
+        finally:
+            theirs.close()
+        if not worker.wanted:
+            # All were told to end while this one began.
+            worker.signal(signal.SIGTERM)
+        was_ready = False
         reader, writer = await asyncio.open_connection(sock=mine)
         try:
             while word := await reader.read(1):
                 worker.started.set()
                 if word == READY:
+                    was_ready = True
                     worker.ready.set()
         except ConnectionError as error:
             self._log.debug("a worker's line broke", worker=worker.number, error=str(error))
@@ -162,25 +185,46 @@ class Parent:
             writer.close()
         code = await worker.process.wait()
         worker.ready.clear()
-        return code
+        return _Ended(code, was_ready)
+
+    async def _start(self, worker: _Worker, line: int) -> asyncio.subprocess.Process:
+        descriptors = (self._listener.fileno(), line)
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            pass_fds=descriptors,
+            env={
+                **os.environ,
+                VARIABLE: f"{worker.number},{descriptors[0]},{descriptors[1]}",
+            },
+        )
 
     # ------------------------------------------------------------------ rolling restart
 
     def _roll_soon(self) -> None:
+        # Whoever asks while one is going on may have changed something since: those replaced already are, once more.
+        self._roll_again = True
         if self._rolling is None or self._rolling.done():
             self._rolling = asyncio.ensure_future(self._roll())
 
     async def _roll(self) -> None:
+        # A worker that is told to end before it began would look like one that can't start.
+        await self._all_started()
+        while self._roll_again:
+            self._roll_again = False
+            await self._roll_once()
+
+    async def _roll_once(self) -> None:
         """One worker after another ends in order and is followed by a new one, which gets its share before the next."""
         for worker in self._workers:
             if self._stop.is_set():
                 return
             self._log.info("rolling restart", worker=worker.number)
             former = worker.process
-            worker.ready.clear()
             worker.signal(signal.SIGTERM)
             if former is not None:
                 await former.wait()
+            # Whatever the former said at its end says nothing of the next one.
+            worker.ready.clear()
             try:
                 async with asyncio.timeout(self._limits.worker_ready_timeout_us / 1e6):
                     await worker.ready.wait()
@@ -203,10 +247,10 @@ def serve_workers(settings: Settings) -> int:
     configure_logging(settings.log_level, settings.log_format)
     try:
         listener = bind(settings.host, settings.port)
-    except ConfigError as error:
+        listener.listen(_BACKLOG)
+    except (ConfigError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return 1
-    listener.listen(_BACKLOG)
     url = url_of(settings.host, listener.getsockname()[1])
     command = [sys.executable, "-m", "tocsin", *sys.argv[1:]]
 

@@ -182,9 +182,11 @@ class MemoryStore:
         """All member rows, in the order of first appearance."""
         return list(self._members.values())
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port. Unknown members are already forgotten."""
-        self._members.pop(incarnation, None)
+        member = self._members.get(incarnation)
+        if member is not None and counter in (None, member.counter):
+            del self._members[incarnation]
 
     # -- timers
 

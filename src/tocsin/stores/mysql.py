@@ -59,11 +59,12 @@ class MysqlStore:
     `statement_timeout_s` ends a statement at the server (in MySQL one that only reads); an answer that takes
     `answer_grace_s` longer still is given up, which leaves a write's outcome unknown if it was a COMMIT's. `lock_timeout_s`,
     in whole seconds, is how long one waits for another transaction, `connect_timeout_s` for a connection to be made,
-    `acquire_timeout_s` for one of a pool to get free. `read_octets_max` bounds the records of one page that `load` or
-    `list` returns, `statement_octets_max` what is sent at once (and so does the server's max_allowed_packet), and
-    `delete_rows_max` the rows of a range that one statement deletes. A transaction that the server undid in favour of
-    another is done again up to `undone_retries_max` times. `durable` refuses a server that acknowledges what it hasn't
-    written to disk. Without `create`, a database or tables that are missing are StoreUnavailable.
+    `acquire_timeout_s` for one of a pool to get free. `idle_transaction_timeout_s`, in whole seconds, is how long the server
+    leaves a transaction open whose client says nothing, and in MySQL a session, too. `read_octets_max` bounds the records of
+    one page that `load` or `list` returns, `statement_octets_max` what is sent at once (and so does the server's
+    max_allowed_packet), and `delete_rows_max` the rows of a range that one statement deletes. A transaction that the server
+    undid in favour of another is done again up to `undone_retries_max` times. `durable` refuses a server that acknowledges
+    what it hasn't written to disk. Without `create`, a database or tables that are missing are StoreUnavailable.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=False)
@@ -80,6 +81,7 @@ class MysqlStore:
         answer_grace_s: float = 5.0,
         lock_timeout_s: float = 10.0,
         acquire_timeout_s: float = 10.0,
+        idle_transaction_timeout_s: float = 3.0,
         read_octets_max: int = 16 * _MIB,
         statement_octets_max: int = 4 * _MIB,
         delete_rows_max: int = 10_000,
@@ -96,6 +98,7 @@ class MysqlStore:
             answer_grace_s=answer_grace_s,
             lock_timeout_s=lock_timeout_s,
             acquire_timeout_s=acquire_timeout_s,
+            idle_transaction_timeout_s=idle_transaction_timeout_s,
             durable=durable,
         )
         self._create = create
@@ -176,9 +179,10 @@ class MysqlStore:
         """See the port."""
         return await self._load(mysql_read.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port."""
-        await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation))
+        still = b"" if counter is None else b" AND member_counter = %d" % counter
+        await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation) + still)
 
     # -- timers
 

@@ -30,6 +30,8 @@ _SQL_MODE = b"'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,
 _PACKET_HEADER_OCTETS = 1_024
 #: A connection that was idle for this share of the time after which the server ends it isn't used again.
 _IDLE_SHARE_MAX = 0.5
+#: A part of its version, by which the server is told from MySQL and TiDB.
+_IS_MARIADB = "MariaDB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class MysqlSettings:
     answer_grace_s: float
     lock_timeout_s: float
     acquire_timeout_s: float
+    idle_transaction_timeout_s: float
     durable: bool
 
     def __post_init__(self) -> None:
@@ -107,11 +110,18 @@ class MysqlSettings:
             "ssl": self.ssl_context(),
         }
 
+    def idle_s_max(self, version: str) -> int:
+        """After how long a server of this version ends a session that says nothing."""
+        if _IS_MARIADB in version:
+            return max(2, math.ceil(self.statement_timeout_s + self.answer_grace_s))
+        # MySQL knows no other time for one that is in the middle of a transaction.
+        return self._idle_transaction_s_max
+
     @property
-    def idle_s_max(self) -> int:
-        """After how long the server ends a session that says nothing, in the middle of a transaction too: what a node that
-        vanished has locked is let go then."""
-        return max(2, math.ceil(self.statement_timeout_s + self.answer_grace_s))
+    def _idle_transaction_s_max(self) -> int:
+        """The same in the middle of a transaction: what a node that vanished or stands still has locked is let go then, and
+        the next owner waits for it."""
+        return max(1, math.ceil(self.idle_transaction_timeout_s))
 
     def session_statements(self, version: str, *, bounded: bool) -> list[bytes]:
         """What brings a new session's parameters into force."""
@@ -121,12 +131,13 @@ class MysqlSettings:
             b"autocommit = 1",
             b"time_zone = '+00:00'",
             b"innodb_lock_wait_timeout = %d" % seconds,
-            b"wait_timeout = %d" % self.idle_s_max,
+            b"wait_timeout = %d" % self.idle_s_max(version),
         ]
         if bounded:
             values.append(b"lock_wait_timeout = %d" % seconds)
             values += _statement_timeout(version, self.statement_timeout_s)
-        if "MariaDB" in version:
+        if _IS_MARIADB in version:
+            values.append(b"idle_transaction_timeout = %d" % self._idle_transaction_s_max)
             # Long lists of IN stay ranges, instead of becoming joins with a table of their own.
             values.append(b"in_predicate_conversion_threshold = 0")
         if "TiDB" in version:
@@ -139,7 +150,7 @@ class MysqlSettings:
 
 
 def _statement_timeout(version: str, seconds: float) -> list[bytes]:
-    if "MariaDB" in version:
+    if _IS_MARIADB in version:
         return [b"max_statement_time = %b" % f"{seconds:f}".encode()]
     # Milliseconds; MySQL ends only what reads, so that writing is bounded by its locks and by the node's own patience.
     return [b"max_execution_time = %d" % max(1, round(seconds * 1e3))]
@@ -165,7 +176,7 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
                     client_flag=CLIENT.FOUND_ROWS,
                 ),
             )
-            connection = Connection(raw, settings.idle_s_max * _IDLE_SHARE_MAX)
+            connection = Connection(raw, settings.idle_s_max(raw.get_server_info()) * _IDLE_SHARE_MAX)
             await _prepare(connection, settings, bounded=bounded)
     except TRANSLATED as error:
         if raw is not None:

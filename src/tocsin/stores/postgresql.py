@@ -165,9 +165,10 @@ class PostgresStore:
         """See the port."""
         return await self._load(postgresql_read.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port."""
-        await self._changes("DELETE FROM members WHERE member_incarnation = $1", incarnation)
+        sql = "DELETE FROM members WHERE member_incarnation = $1 AND ($2::bigint IS NULL OR member_counter = $2)"
+        await self._changes(sql, incarnation, counter)
 
     # -- timers
 

@@ -222,10 +222,10 @@ class SqliteStore:
         """See the port."""
         return await self._load(sqlite_read.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port."""
-        sql = "DELETE FROM members WHERE member_incarnation = ?"
-        await self._write(lambda connection: _changes(connection, sql, incarnation))
+        sql = "DELETE FROM members WHERE member_incarnation = ?1 AND (?2 IS NULL OR member_counter = ?2)"
+        await self._write(lambda connection: _changes(connection, sql, incarnation, counter))
 
     # -- timers
 

@@ -28,6 +28,8 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_delivery_failures": (("subscriber", "type"), "Deliveries whose handler failed."),
     "tocsin_agent_dead_letters": (("subscriber", "type"), "Messages that were given up."),
     "tocsin_agent_broker_disconnects": ((), "Times that the connection to the broker was lost."),
+    "tocsin_agent_turns": ((), "Times that this node began to run an agent that several nodes share."),
+    "tocsin_agent_losses": ((), "Times that this node lost it to another before it had ended in order."),
     "tocsin_agent_step_failures": (("step",), "Steps of the agent's own work that failed and were tried again."),
     "tocsin_agent_purged": (("kind",), "Rows removed by retention: calls or messages."),
 }
@@ -40,6 +42,7 @@ AGENT_HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
 }
 #: Every gauge: name, help. Their values are read at the scrape.
 AGENT_GAUGES: dict[str, str] = {
+    "tocsin_agent_running": "1 on the node that runs the agent, 0 while this one stands by.",
     "tocsin_agent_last_poll_timestamp_seconds": "When due schedules were last looked for, successfully; 0 before.",
     "tocsin_agent_executions_in_flight": "Requests to services under way.",
     "tocsin_agent_executions_held": "Calls that wait for a limit on requests.",
@@ -108,6 +111,8 @@ _HANDLERS: dict[type, _Handler] = {
     events.PublishFailed: lambda m, e: m.count("tocsin_agent_publish_failures", e.type),  # type: ignore[union-attr]
     events.MessageParked: lambda m, e: m.count("tocsin_agent_messages_parked", e.type),  # type: ignore[union-attr]
     events.AgentPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
+    events.AgentStarted: lambda m, e: m.count("tocsin_agent_turns"),
+    events.AgentLost: lambda m, e: m.count("tocsin_agent_losses"),
     events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
     bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
     bus.DeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]

@@ -14,6 +14,8 @@ from tocsin.ports.observer import Event
 
 #: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
+#: The same of connections that were refused.
+REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 
 #: Where each event is logged; `docs/reference/events.md` shows it.
 LEVELS: dict[type, int] = {
@@ -38,6 +40,7 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
+    events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
 
@@ -112,6 +115,7 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
+        self._refused_peers = Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX)
 
     def __call__(self, event: Event) -> None:
         """Observes."""
@@ -123,8 +127,10 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        if level > logging.DEBUG or self._debug:
-            self._logger.log(level, words(type(event).__name__), **_fields(event))
+        # Anybody who reaches the port can be refused, as often as they like.
+        granted = self._refused_peers.grant() if isinstance(event, events.PeerRefused) else {}
+        if granted is not None and (level > logging.DEBUG or self._debug):
+            self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
 
     def _attempt(self, event: events.AttemptFinished) -> None:
         if event.outcome == "failed" and (extra := self._failed_timers.grant()) is not None:

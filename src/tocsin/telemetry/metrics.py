@@ -37,6 +37,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         ("outcome",),
         "Clients' writes sent to other nodes, by what became of them there: answered, moved, unknown.",
     ),
+    "tocsin_forward_messages": ((), "Messages that brought clients' writes to other nodes; many writes share one."),
     "tocsin_peer_losses": ((), "Connections to other nodes that ended or could not be made."),
     "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
 }
@@ -126,6 +127,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
     events.PeerLost: lambda m, e: m.count("tocsin_peer_losses"),
     events.PeerRefused: lambda m, e: m.count("tocsin_peers_refused"),
+    events.WritesSent: lambda m, e: m.count("tocsin_forward_messages"),
     events.WritesForwarded: lambda m, e: m.count("tocsin_writes_forwarded", e.outcome, by=e.writes),  # type: ignore[union-attr]
     events.ClockOffset: Metrics._offset,  # type: ignore[dict-item]
 }

@@ -243,9 +243,9 @@ class FaultyStore:
         """See the port."""
         return await self._read("members", self.inner.members)
 
-    async def forget_member(self, incarnation: bytes) -> None:
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """See the port."""
-        await self._write("forget_member", lambda: self.inner.forget_member(incarnation))
+        await self._write("forget_member", lambda: self.inner.forget_member(incarnation, counter))
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
         """See the port. The batches are copied: what lands late is what was sent, whatever the caller does with its

@@ -75,6 +75,14 @@ class ClaimConformance(StoreSuite):
         await store.forget_member(BOB)
         assert await store.members() == []
 
+    async def test_a_member_that_has_moved_since_is_not_forgotten(self, store: Store) -> None:
+        moved = Member(ALICE, "a", "http://a", 2)
+        await store.heartbeat(moved)
+        await store.forget_member(ALICE, 1)
+        assert await store.members() == [moved]
+        await store.forget_member(ALICE, 2)
+        assert await store.members() == []
+
 
 class FenceConformance(StoreSuite):
     """A batch whose fence fails leaves no trace."""

@@ -18,6 +18,7 @@ import uvloop
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
 
+from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
 from tocsin.model.access import ApiKey, hash_key
@@ -68,12 +69,17 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
     return Api(
         service,
         rules=rules,
-        agent=None if agent is None else agent.service_calls(),
+        agent=None if agent is None else partial(_same, agent.service_calls()),
         clock=SystemClock(),
         keys=keys,
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
         **{"metrics_open": True, **options},
     )
+
+
+def _same(calls: ServiceCalls) -> ServiceCalls:
+    """An agent that is always here."""
+    return calls
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.timer.ports import OnDue, TimerEntry
 from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.errors import Unavailable
 from tocsin.ports.callback import Caller, Exchange, Ring
 from tocsin.ports.clock import Clock
 
@@ -40,14 +41,21 @@ read_payload = msgspec.json.Decoder(DuePayload).decode
 
 _TOLD = Response(200)
 
+#: Raises Unavailable when it could not be told there, as far as is known.
+Elsewhere = Callable[[bytes], Awaitable[Outcome]]
+
 
 class AgentCaller:
     """A tocsin.ports.callback.Caller in front of the one for HTTP. Rings of the agent's timers are gathered: while some
     are being told, the next ones make up the next batch. Each is answered 200 once it has been told; while nobody listens,
-    and when telling fails or takes longer than the ring may, by a NoResponse, so that the engine rings again."""
+    and when telling fails or takes longer than the ring may, by a NoResponse, so that the engine rings again.
 
-    def __init__(self, http: Caller, clock: Clock, batch_max: int) -> None:
+    `elsewhere` takes the payload of a ring to the node where somebody listens, when that isn't this one."""
+
+    def __init__(self, http: Caller, clock: Clock, batch_max: int, elsewhere: Elsewhere | None = None) -> None:
         self._http = http
+        self._elsewhere = elsewhere
+        self._travelling: set[asyncio.Task[None]] = set()
         self._clock = clock
         self._batch_max = batch_max
         self._on_due: OnDue | None = None
@@ -66,11 +74,47 @@ class AgentCaller:
         if ring.url != DUE_URL:
             self._http.ring(ring, done)
             return
+        if self._on_due is None and self._elsewhere is not None:
+            self._travel(self._elsewhere, ring, done)
+            return
+        self._ring_here(bytes(ring.payload), ring.timeout_us, done)
+
+    async def told(self, payload: bytes, timeout_us: int) -> Outcome:
+        """Tells of the due time in the payload of another node's ring."""
+        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def done(exchange: Exchange) -> None:
+            if not answer.done():
+                answer.set_result(exchange.outcome)
+
+        self._ring_here(payload, timeout_us, done)
+        return await answer
+
+    def _travel(self, elsewhere: Elsewhere, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        since_us, sent_at = self._clock.boottime_us(), self._clock.now_us()
+
+        async def go() -> None:
+            outcome: Outcome = NoResponse("SHUTDOWN")
+            try:
+                async with asyncio.timeout(ring.timeout_us / 1e6):
+                    outcome = await elsewhere(bytes(ring.payload))
+            except TimeoutError:
+                outcome = NoResponse("TIMEOUT", "the node that runs the agent did not answer in time")
+            except Unavailable as error:
+                outcome = NoResponse("AGENT_NOT_RUNNING", str(error))
+            finally:
+                done(Exchange(outcome, sent_at, self._clock.boottime_us() - since_us))
+
+        task = asyncio.get_running_loop().create_task(go())
+        self._travelling.add(task)
+        task.add_done_callback(self._travelling.discard)
+
+    def _ring_here(self, sent: bytes, timeout_us: int, done: Callable[[Exchange], None]) -> None:
         if self._on_due is None:
             _answer_soon(done, NoResponse("AGENT_NOT_RUNNING", "nobody listens for due times now"))
             return
         try:
-            payload = read_payload(ring.payload)
+            payload = read_payload(sent)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             _answer_soon(done, NoResponse("BAD_DUE_TIME", str(error), final=True))
             return
@@ -82,12 +126,15 @@ class AgentCaller:
             payload.registered_at_us,
         )
         now_us = self._clock.boottime_us()
-        self._waiting.append(_Rung(entry, done, now_us, now_us + ring.timeout_us))
+        self._waiting.append(_Rung(entry, done, now_us, now_us + timeout_us))
         self._alarm.ring()
 
     async def close(self) -> None:
         """Ends both ways."""
         await self.ignore()
+        for task in self._travelling:
+            task.cancel()
+        await asyncio.gather(*self._travelling, return_exceptions=True)
         await self._http.close()
 
     # ------------------------------------------------------------------ the agent's side

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
@@ -33,6 +33,12 @@ STANDBY = Away(
     "agent's database; this page comes to life when that is this one.",
     503,
 )
+
+
+def standby(node: str) -> Away:
+    """The same, with the name of that node where it is known."""
+    return replace(STANDBY, text=f"The service agent runs on node {node} now. {STANDBY.text}") if node else STANDBY
+
 
 #: Asked anew for each page: a node may come to have the agent, or lose it.
 AgentSource = Callable[[], ServiceCalls | Away]

@@ -10,12 +10,31 @@ from sqlalchemy import Connection
 T = TypeVar("T")
 
 
+#: Is told which node has the database, whenever that changes while one waits for it.
+StandingBy = Callable[[str], None]
+
+
 class Database(Protocol):
     """Transactions. Work runs on a thread or a greenlet of the database's, may be run again from its start after a
     conflict, and must have no other effects."""
 
-    async def open(self) -> None:
-        """Locks the database for this agent and migrates it. Raises StoreLocked, SchemaTooNew, StoreUnavailable."""
+    #: Whether agents of several nodes can stand by for one another. Otherwise a process locks it until it ends.
+    shared: bool
+
+    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
+        """Locks the database for this agent and migrates it, waiting up to `wait_s` (unset: as the settings say) for
+        another to give it up. Raises StoreLocked, SchemaTooNew, StoreUnavailable."""
+
+    @property
+    def term(self) -> int:
+        """How often a shared database has changed hands; 0 for any other."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it is this agent's now, as far as that is known: nothing is written while it isn't."""
+
+    async def lost(self) -> str:
+        """Returns why, once the database has gone over to another agent: nothing is written any more."""
 
     async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
         """What `work` returns, once it is durable; what it raises, after undoing it. `committed` is called on the event

@@ -5,10 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Connection, make_url, select
 from sqlalchemy.exc import ArgumentError
 
-from tocsin.agent.adapters.sql.backend import Database
+from tocsin.agent.adapters.sql.backend import Database, StandingBy
 from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
 from tocsin.agent.adapters.sql.outbox import SqlOutbox
 from tocsin.agent.adapters.sql.postgresql import PostgresqlDatabase
+from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.adapters.sql.queries import SqlCallQueries
 from tocsin.agent.adapters.sql.schema import version
 from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
@@ -22,11 +23,17 @@ from tocsin.model.errors import ConfigError
 class AgentDatabase:
     """`sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (in memory), or `postgresql://user@host/name`.
 
-    One agent uses it at a time: the lock that `open` takes keeps others away.
+    One agent uses it at a time: the lock that `open` takes keeps others away. Where it is `shared`, an agent may lose it
+    to another, and then writes nothing any more; it has to be closed, and may be opened again.
     """
 
-    def __init__(self, url: str, settings: SqlSettings | None = None) -> None:
-        self._database = _backend(url, settings or SqlSettings())
+    def __init__(
+        self,
+        url: str,
+        settings: SqlSettings | None = None,
+        claimant: Claimant = Claimant(),  # noqa: B008 -- immutable
+    ) -> None:
+        self._database = _backend(url, settings or SqlSettings(), claimant)
         self._identity: str | None = None
         self._version: str | None = None
         self.outbox = SqlOutbox(self._database)
@@ -54,10 +61,30 @@ class AgentDatabase:
             raise RuntimeError("the database is not open")
         return self._version
 
-    async def open(self) -> None:
-        """Locks and migrates it. Raises StoreLocked when another agent has it, SchemaTooNew, StoreCorrupted,
-        StoreUnavailable."""
-        await self._database.open()
+    @property
+    def shared(self) -> bool:
+        """Whether agents of several nodes can stand by for one another; known before it is open."""
+        return self._database.shared
+
+    @property
+    def term(self) -> int:
+        """How often a shared one has changed hands."""
+        return self._database.term
+
+    @property
+    def held(self) -> bool:
+        """Whether it is this agent's now, as far as that is known. Nothing is written while it isn't."""
+        return self._database.held
+
+    async def lost(self) -> str:
+        """Returns why, once another agent has it. To be awaited while it is open."""
+        return await self._database.lost()
+
+    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
+        """Locks and migrates it, waiting up to `wait_s` (unset: `lock_wait`) for another agent to give it up;
+        `standing_by` is told the name of the node that has it. Raises StoreLocked when another agent has it still,
+        SchemaTooNew, StoreCorrupted, StoreUnavailable."""
+        await self._database.open(wait_s, standing_by)
         try:
             self._identity, self._version = await self._database.read(_identity_and_version)
         except BaseException:
@@ -69,7 +96,7 @@ class AgentDatabase:
         await self._database.close()
 
 
-def _backend(url: str, settings: SqlSettings) -> Database:
+def _backend(url: str, settings: SqlSettings, claimant: Claimant) -> Database:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -78,7 +105,7 @@ def _backend(url: str, settings: SqlSettings) -> Database:
     if kind == "sqlite":
         return SqliteDatabase(parsed, settings)
     if kind == "postgresql":
-        return PostgresqlDatabase(parsed, settings)
+        return PostgresqlDatabase(parsed, settings, claimant)
     raise ConfigError(f"the agent's database can be sqlite or postgresql, not {kind}")
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from tocsin.agent.adapters.sql.backend import StandingBy
 from tocsin.agent.adapters.sql.errors import (
     DATABASE_ERRORS,
     POSTGRESQL_RETRIED,
@@ -19,7 +20,7 @@ from tocsin.agent.adapters.sql.errors import (
     postgresql_meaning,
     sqlstate,
 )
-from tocsin.agent.adapters.sql.postgresql_lock import AdvisoryLock
+from tocsin.agent.adapters.sql.postgresql_lock import Claimant, LeaderLock
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.model.errors import StoreUnavailable
@@ -70,23 +71,26 @@ class PostgresqlDatabase:
 
     A work is run again from its start after a conflict with another transaction, or when its connection turns out to be
     gone before the commit was ordered. One that is lost during the commit raises OutcomeUnknown. Afterwards connections
-    are made anew by themselves.
+    are made anew by themselves. What writes is fenced: nothing is committed once another agent has the database.
     """
 
-    def __init__(self, url: URL, settings: SqlSettings) -> None:
+    shared = True
+
+    def __init__(self, url: URL, settings: SqlSettings, claimant: Claimant) -> None:
         query = dict(url.query)
         if "sslmode" in query:
             query["ssl"] = query.pop("sslmode")
         self._url = url.set(drivername="postgresql+asyncpg", query=query)
         self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
         self._settings = settings
+        self._claimant = claimant
         self._commits = _Commits()
         self._under_way: set[asyncio.Task[Any]] = set()
         self._engine: AsyncEngine | None = None
-        self._lock: AdvisoryLock | None = None
+        self._lock: LeaderLock | None = None
 
-    async def open(self) -> None:
-        """Locks, migrates."""
+    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
+        """Locks, migrates, begins a term."""
         engine = create_async_engine(
             self._url,
             pool_size=self._settings.pool_max,
@@ -100,7 +104,7 @@ class PostgresqlDatabase:
                     "application_name": "tocsin agent",
                     "statement_timeout": str(self._settings.statement_timeout_ms),
                     "lock_timeout": str(self._settings.lock_timeout_ms),
-                    "idle_in_transaction_session_timeout": str(self._settings.statement_timeout_ms),
+                    "idle_in_transaction_session_timeout": str(self._settings.transaction_idle_ms),
                     # A plan that was made when the tables were still empty would be kept while they fill.
                     "plan_cache_mode": "force_custom_plan",
                     "jit": "off",
@@ -111,10 +115,12 @@ class PostgresqlDatabase:
         (_, args) = engine.dialect.create_connect_args(self._url)
         settings = {"application_name": "tocsin agent lock", **_KEEPALIVE}
         args = {**args, "timeout": self._settings.connect_timeout_s, "server_settings": settings}
-        self._engine, self._lock = engine, AdvisoryLock(args, self._name, self._settings)
+        lock = LeaderLock(args, self._name, self._claimant, self._settings)
+        self._engine, self._lock = engine, lock
         try:
-            await self._lock.acquire()
+            await lock.acquire(self._settings.lock_wait_s if wait_s is None else wait_s, standing_by)
             await self._migrate(engine)
+            await self._claim(engine, lock)
         except BaseException:
             await self.close()
             raise
@@ -129,6 +135,28 @@ class PostgresqlDatabase:
                 await connection.invalidate()
         except DATABASE_ERRORS as error:
             raise postgresql_meaning(error, self._name) from error
+
+    async def _claim(self, engine: AsyncEngine, lock: LeaderLock) -> None:
+        try:
+            async with engine.begin() as connection:
+                await connection.run_sync(lock.claim)
+        except DATABASE_ERRORS as error:
+            raise postgresql_meaning(error, self._name) from error
+
+    @property
+    def term(self) -> int:
+        """See the port."""
+        return 0 if self._lock is None else self._lock.term
+
+    @property
+    def held(self) -> bool:
+        """See the port."""
+        return self._lock is not None and self._lock.held
+
+    async def lost(self) -> str:
+        """See the port."""
+        assert self._lock is not None
+        return await self._lock.lost()
 
     async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
         """What `work` returns, once it is durable. `committed` is called on the event loop then, in the order of the
@@ -179,9 +207,17 @@ class PostgresqlDatabase:
                     raise postgresql_meaning(error, self._name) from error
 
     async def _write_once(self, work: Callable[[Connection], T], committed: Callable[[], None] | None) -> T:
-        connection = await self._connect(self._held_engine())
+        engine, lock = self._open_engine(), self._lock
+        assert lock is not None
+        lock.check()
+
+        def fenced(connection: Connection) -> T:
+            lock.fence(connection)
+            return work(connection)
+
+        connection = await self._connect(engine)
         try:
-            result = await connection.run_sync(work)
+            result = await connection.run_sync(fenced)
             commit = self._commits.order(committed)
             try:
                 await connection.commit()
@@ -212,12 +248,6 @@ class PostgresqlDatabase:
         if self._engine is None:
             raise StoreUnavailable(f"{self._name} is not open")
         return self._engine
-
-    def _held_engine(self) -> AsyncEngine:
-        engine = self._open_engine()
-        if self._lock is not None:
-            self._lock.check()
-        return engine
 
     @staticmethod
     async def _connect(engine: AsyncEngine) -> AsyncConnection:

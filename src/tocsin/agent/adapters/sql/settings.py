@@ -29,11 +29,17 @@ class SqlSettings:
     #: PostgreSQL: how long a statement may take, and wait for another's rows.
     statement_timeout_ms: int = 30_000
     lock_timeout_ms: int = 5_000
+    #: PostgreSQL: how long a transaction may stand still before the server ends it. What a frozen agent held is free then.
+    transaction_idle_ms: int = 3_000
     #: PostgreSQL: how often work is done again after a conflict with another transaction.
     conflicts_max: int = 10
-    #: How long to wait for another agent to give the database up.
+    #: How long a start waits for another agent to give the database up, before it stands by or fails.
     lock_wait_s: float = 2.0
-    #: PostgreSQL: how often to see whether the lock's connection still lives, and the pause before the lock is tried for
-    #: again after it didn't.
-    lock_check_s: float = 5.0
+    #: PostgreSQL: how often the agent shows that it moves, and those who stand by look at that.
+    lock_check_s: float = 1.0
+    #: PostgreSQL: pause between two tries for a lock that another has, or whose connection was lost.
     lock_retry_s: float = 0.2
+    #: PostgreSQL: an agent that has not moved for this long loses the database to one that stands by.
+    lock_lease_s: float = 5.0
+    #: Pause after taking over from another node has failed.
+    takeover_pause_s: float = 5.0

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
+from tocsin.agent.adapters.sql.backend import StandingBy
 from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, sqlite_meaning
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
@@ -49,6 +50,8 @@ class SqliteDatabase:
     savepoint of its own, so that a failing one undoes nothing but itself; with many small works at once, most of their
     cost is the commit."""
 
+    shared = False
+
     def __init__(self, url: URL, settings: SqlSettings) -> None:
         if sqlite3.sqlite_version_info < SQLITE_MIN:
             raise StoreUnavailable(
@@ -81,15 +84,16 @@ class SqliteDatabase:
         """For its dialect."""
         return self._engine
 
-    async def open(self) -> None:
-        """Locks, migrates, starts the threads. Creates the folder and the file when they are missing."""
+    async def open(self, wait_s: float | None = None, standing_by: StandingBy | None = None) -> None:
+        """Locks, migrates, starts the threads. Creates the folder and the file when they are missing. Nobody stands by
+        for it: whose it is would be learnt only from StoreLocked."""
         self._loop = asyncio.get_running_loop()
         if self._path:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreUnavailable(f"the folder {self._path.parent} can't be made: {error.strerror}") from error
-        await self._acquire()
+        await self._acquire(self._settings.lock_wait_s if wait_s is None else wait_s)
         opened = self._loop.create_future()
         self._thread = threading.Thread(target=self._write_all, args=(opened,), name="agent-database", daemon=True)
         self._thread.start()
@@ -101,10 +105,24 @@ class SqliteDatabase:
             await self.close()
             raise
 
-    async def _acquire(self) -> None:
+    @property
+    def term(self) -> int:
+        """Always 0."""
+        return 0
+
+    @property
+    def held(self) -> bool:
+        """From `open` to `close`: the kernel gives a file's lock to nobody else."""
+        return self._loop is not None and not self._closed
+
+    async def lost(self) -> str:
+        """Never."""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
+
+    async def _acquire(self, patience: float) -> None:
         if self._lock is None:
             return None
-        patience = self._settings.lock_wait_s
         while True:
             try:
                 return self._lock.acquire()

@@ -212,3 +212,28 @@ agent_identity = Table(
     CheckConstraint("id = 1", name="ck_agent_identity_only_one"),
     sqlite_strict=True,
 )
+
+#: Ours: one row, the node that runs the agent on a database that several share. `term` grows with each change and fences
+#: every write. On SQLite, whose file one process locks, neither this nor the heartbeat is used.
+agent_leader = Table(
+    "agent_leader",
+    metadata,
+    Column("id", Integer, nullable=False, autoincrement=False),
+    Column("term", Number, nullable=False),
+    Column("node", FreeText, nullable=False),
+    Column("incarnation", Key, nullable=False),
+    Column("since", Instant),
+    PrimaryKeyConstraint("id", name="pk_agent_leader"),
+    CheckConstraint("id = 1", name="ck_agent_leader_only_one"),
+    sqlite_strict=True,
+)
+#: Ours: grows as long as that node moves. Apart from the row above, which every write locks.
+agent_heartbeat = Table(
+    "agent_heartbeat",
+    metadata,
+    Column("id", Integer, nullable=False, autoincrement=False),
+    Column("beats", Number, nullable=False),
+    PrimaryKeyConstraint("id", name="pk_agent_heartbeat"),
+    CheckConstraint("id = 1", name="ck_agent_heartbeat_only_one"),
+    sqlite_strict=True,
+)

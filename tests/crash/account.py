@@ -1,0 +1,318 @@
+"""The great account: very many timers through any node of a cluster, 30 % of them updated and 10 % deleted, while they ring
+and nodes come and go; at the end each of them is accounted for.
+
+    python -m tests.crash.account --timers 1000000 [--seconds 500] [--database postgresql]
+
+One node is killed and started again, one restarted in order, a fourth joins and leaves, and another is killed; each while
+timers are made, changed and rung. Ends with 1 when the account doesn't balance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tests.crash.account_book import Balance, Book
+from tests.crash.account_receiver import CALL
+from tests.support.cluster import AnyNode, balanced, node, now_us, running, shared_by
+from tests.support.mariadb import MariadbServer
+from tests.support.postgresql import PostgresServer
+from tests.support.server import ServerProcess
+from tocsin.model.instants import format_instant
+
+_BATCH_TIMERS = 500
+_CREATORS, _CHANGERS = 3, 24
+#: Timers whose update or delete is still to come, beyond which creating waits.
+_CHANGES_WAITING_MAX = 1_000
+#: Somewhat more than are to be: some timers have rung before their change comes.
+_UPDATED, _DELETED = 0.33, 0.11
+_SHARDS = 24
+_LATE_SPREAD_US = 60_000_000
+#: Results of calls are durable soon; on a busy machine a batch may take longer.
+_BEFORE_FAULT_US = 5_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`seconds` is the time over which the timers are due; making them takes about a half of it."""
+
+    timers: int
+    seconds: float
+    seed: int
+    say: Callable[[str], None]
+
+
+class _Writers:
+    """Clients that make all the timers in batches, and change some of them one by one."""
+
+    def __init__(
+        self, plan: Plan, book: Book, servers: list[ServerProcess], gone: set[ServerProcess], url: str
+    ) -> None:
+        self._plan, self._book, self._servers, self._gone, self._url = plan, book, servers, gone, url
+        self._random = random.Random(plan.seed)
+        self._begun_at = now_us()
+        self._numbers = iter(range(plan.timers))
+        self._to_change: asyncio.Queue[int | None] = asyncio.Queue(_CHANGES_WAITING_MAX)
+        self.made = self.changed = 0
+
+    async def work(self) -> None:
+        """Returns when all is made and changed."""
+        changers = [asyncio.create_task(self._change_all(AnyNode(self._servers, n))) for n in range(_CHANGERS)]
+        try:
+            await asyncio.gather(*(self._make_all(AnyNode(self._servers, 1_000 + n)) for n in range(_CREATORS)))
+            for _ in changers:
+                await self._to_change.put(None)
+            await asyncio.gather(*changers)
+        finally:
+            for changer in changers:
+                changer.cancel()
+
+    def _due(self, least_s: float) -> int:
+        """Some instant of the plan's, but not sooner than that; where all is late, one that leaves time for changes."""
+        now = now_us()
+        latest = max(self._begun_at + int(self._plan.seconds * 1e6), now + _LATE_SPREAD_US)
+        return self._random.randint(now + int(least_s * 1e6), latest)
+
+    async def _make_all(self, client: AnyNode) -> None:
+        client.gone = self._gone
+        while numbers := list(islice(self._numbers, _BATCH_TIMERS)):
+            made = numbers
+            while numbers:
+                numbers = await self._make(client, numbers)
+            self.made += len(made)
+            for number in made:
+                if self._random.random() < _UPDATED + _DELETED:
+                    await self._to_change.put(number)
+            # Over half of the time, so that much rings meanwhile.
+            ahead_s = self.made / self._plan.timers * self._plan.seconds / 2 - (now_us() - self._begun_at) / 1e6
+            await asyncio.sleep(max(ahead_s, 0))
+        client.close()
+
+    async def _make(self, client: AnyNode, numbers: list[int]) -> list[int]:
+        """One batch; returns those that were not made for certain."""
+        sent_at, versions, timers = now_us(), [], []
+        for number in numbers:
+            execute_at = self._due(1)
+            versions.append(self._book.sent(number, execute_at, sent_at))
+            timers.append(
+                {
+                    "namespace": "default",
+                    "id": str(number),
+                    "executeAt": format_instant(execute_at),
+                    "callbackUrl": self._url,
+                    "payload": {"v": versions[-1]},
+                }
+            )
+        answer = await self._ask(client, "/api/v1/timers/batch/create", {"timers": timers})
+        if answer is None or answer[0] != 200:
+            return numbers
+        at, again = now_us(), []
+        for number, version, result in zip(numbers, versions, answer[1]["results"], strict=True):
+            if "timer" in result:
+                self._book.acknowledged(version, at)
+            else:
+                self._book.failures[f"{result['error']['status']} in a batch"] += 1
+                again.append(number)
+        return again
+
+    async def _change_all(self, client: AnyNode) -> None:
+        client.gone = self._gone
+        while (number := await self._to_change.get()) is not None:
+            deletes = self._random.random() < _DELETED / (_UPDATED + _DELETED)
+            while not await self._change(client, number, deletes):
+                pass
+            self.changed += 1
+        client.close()
+
+    async def _change(self, client: AnyNode, number: int, deletes: bool) -> bool:
+        """Whether it is known now whether it was done."""
+        body: dict[str, object] = {"namespace": "default", "timerId": str(number)}
+        execute_at = 0 if deletes else self._due(0.2)
+        version = self._book.sent(number, execute_at, now_us(), deletes=deletes)
+        if not deletes:
+            body |= {"executeAt": format_instant(execute_at), "payload": {"v": version}}
+        answer = await self._ask(client, f"/api/v1/timers/{'delete' if deletes else 'update'}", body)
+        if answer is None:
+            return False
+        if answer[0] in (404, 409):
+            self._book.refused(version)
+        else:
+            self._book.acknowledged(version, now_us())
+        return True
+
+    async def _ask(self, client: AnyNode, path: str, body: object) -> tuple[int, Any] | None:
+        """The answer, or None, counted, when it says nothing for certain."""
+        try:
+            status, answer = await client.post(path, body)
+        except (OSError, EOFError, TimeoutError) as error:
+            self._book.failures[type(error).__name__] += 1
+        else:
+            if status in (200, 204, 404, 409):
+                return status, answer
+            self._book.failures[str(status)] += 1
+        await asyncio.sleep(0.05)
+        return None
+
+
+@asynccontextmanager
+async def _receiver(path: Path) -> AsyncIterator[str]:
+    """A process that writes to the file what comes; its URL."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.crash.account_receiver", str(path),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(await process.stdout.readline())}/"
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+class _Faults:
+    """What happens to the nodes, one thing after another."""
+
+    def __init__(self, plan: Plan, book: Book, servers: list[ServerProcess]) -> None:
+        self._plan, self._book, self._servers = plan, book, servers
+
+    async def happen(self) -> None:
+        """Each at its share of the plan's time."""
+        begun = time.monotonic()
+        two, one, four, three = self._servers[1], self._servers[0], self._servers[3], self._servers[2]
+        for share, what in (
+            (0.08, self._killed(two, [one, three])),
+            (0.25, self._restarted(one)),
+            (0.50, self._joins(four)),
+            (0.6, self._leaves(four)),
+            (0.7, self._killed(three, [one, two])),
+        ):
+            await asyncio.sleep(begun + share * self._plan.seconds - time.monotonic())
+            await what
+
+    async def _killed(self, server: ServerProcess, left: list[ServerProcess]) -> None:
+        at = now_us()
+        self._book.faults.append(at)
+        await server.kill()
+        await shared_by(left, {name(other) for other in left})
+        self._plan.say(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
+        await server.start()
+
+    async def _restarted(self, server: ServerProcess) -> None:
+        at = now_us()
+        await server.stop()
+        await server.start()
+        self._plan.say(f"{name(server)} was restarted in order in {(now_us() - at) / 1e6:.1f} s")
+
+    async def _joins(self, server: ServerProcess) -> None:
+        await server.start()
+        await shared_by(self._servers, {name(other) for other in self._servers})
+        self._plan.say(f"{name(server)} joined")
+
+    async def _leaves(self, server: ServerProcess) -> None:
+        await server.stop()
+        self._plan.say(f"{name(server)} left")
+
+
+def name(server: ServerProcess) -> str:
+    """The node's."""
+    return server.env["TOCSIN_NODE_NAME"]
+
+
+async def account(plan: Plan, folder: Path, store: str) -> Balance:
+    """Runs the plan on an empty database, and says how it came out."""
+    book = Book()
+    book.timers = plan.timers
+    servers = [node(folder, name, store, "--shards", str(_SHARDS)) for name in ("one", "two", "three", "four")]
+    calls = folder / "calls"
+    gone: set[ServerProcess] = {servers[3]}
+    async with _receiver(calls) as url, running(*servers[:3]):
+        try:
+            await shared_by(servers[:3], {"one", "two", "three"})
+            async with balanced(servers, gone):
+                writers = _Writers(plan, book, servers, gone, url)
+                telling = asyncio.create_task(_tell(plan, writers, calls))
+                faults = asyncio.create_task(_Faults(plan, book, servers).happen())
+                await asyncio.gather(writers.work(), faults)
+                plan.say(f"all {plan.timers:,} are made and {writers.changed:,} changed; the rest rings")
+                await _all_rang(servers[0], calls, plan)
+                telling.cancel()
+        finally:
+            if servers[3].process is not None and servers[3].process.returncode is None:
+                await servers[3].kill()
+    return await asyncio.to_thread(book.balance, calls, _BEFORE_FAULT_US)
+
+
+def _arrived(calls: Path) -> int:
+    return calls.stat().st_size // CALL.size if calls.exists() else 0
+
+
+async def _tell(plan: Plan, writers: _Writers, calls: Path) -> None:
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(max(plan.seconds / 20, 2))
+        plan.say(
+            f"{time.monotonic() - begun:6.0f} s: {writers.made:,} made, {writers.changed:,} changed, "
+            f"{_arrived(calls):,} calls arrived"
+        )
+
+
+async def _all_rang(server: ServerProcess, calls: Path, plan: Plan) -> None:
+    """Returns when nothing is pending and nothing has come for two seconds; at the latest after three times the plan's time,
+    and then the account tells what is missing."""
+    client = AnyNode([server], 0)
+    query = {"namespace": "default", "status": "pending", "limit": 1}
+    deadline, before, quiet_s = time.monotonic() + 3 * plan.seconds + 60, -1, 0.0
+    while time.monotonic() < deadline and quiet_s < 2:
+        await asyncio.sleep(0.5)
+        status, body = await client.post("/api/v1/timers/list", query)
+        arrived = _arrived(calls)
+        quiet_s = quiet_s + 0.5 if status == 200 and not body["timers"] and arrived == before else 0.0
+        before = arrived
+    client.close()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--timers", type=int, default=1_000_000)
+    parser.add_argument(
+        "--seconds", type=float, help="over which they are due; default: 1 for 2,000 timers, at least 60"
+    )
+    parser.add_argument("--database", choices=("postgresql", "mysql"), default="postgresql")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    return parser.parse_args()
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+async def _main(options: argparse.Namespace) -> Balance:
+    seconds = options.seconds or max(options.timers / 2_000, 60)
+    plan = Plan(options.timers, seconds, options.seed, _say)
+    _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
+    server = PostgresServer(fsync=True) if options.database == "postgresql" else MariadbServer(fsync=True)
+    try:
+        server.init()
+        server.start()
+        url = await server.create_database() if isinstance(server, PostgresServer) else server.new_url()
+        with tempfile.TemporaryDirectory(prefix="tocsin-account-") as folder:
+            return await account(plan, Path(folder), url)
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    result = asyncio.run(_main(_options()))
+    print("\n".join(result.lines()))
+    sys.exit(0 if result.balances else 1)

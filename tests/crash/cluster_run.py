@@ -1,0 +1,88 @@
+"""A cluster of three nodes at work: what the tests of its faults begin with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.crash.cluster_load import ClusterLoad, drained, reckon
+from tests.crash.ledger import Ledger
+from tests.support.cluster import node, now_us, running, shared_by, until
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+NAMES = ("one", "two", "three")
+#: Results are durable within the commit interval; under load on a small machine a batch may take longer.
+BEFORE_FAULT_US = 2_000_000
+
+
+class Run(NamedTuple):
+    """What is under way."""
+
+    servers: list[ServerProcess]
+    ledger: Ledger
+    load: ClusterLoad
+
+    def acknowledged(self) -> int:
+        """How many writes clients were told are done."""
+        return sum(change.acked_at is not None for changes in self.ledger.changes.values() for change in changes)
+
+    async def goes_on(self, writes: int = 300, timeout_s: float = 60.0) -> None:
+        """Returns when so many more are."""
+        least = self.acknowledged() + writes
+
+        async def are_more() -> bool:
+            return self.acknowledged() >= least
+
+        await until(are_more, timeout_s)
+
+    def fault(self, lasting_us: int = 0) -> int:
+        """Notes that something breaks now, or went on breaking until `lasting_us` from now; returns the instant."""
+        begun = now_us()
+        self.ledger.kills += range(begun, begun + lasting_us + 1, 1_000_000)
+        return begun
+
+    async def reckoned(self, before_us: int = BEFORE_FAULT_US) -> None:
+        """Ends the load and compares what was promised with what came."""
+        await self.load.stop()
+        await drained(self.servers[0], self.ledger)
+        reckon(self.ledger, self.load, before_us)
+
+
+@asynccontextmanager
+async def three_nodes(
+    folder: Path,
+    urls: list[str],
+    *,
+    prepare: Callable[[list[ServerProcess]], Awaitable[None]] | None = None,
+) -> AsyncIterator[Run]:
+    """Three nodes that share the shards, each with its own way to the database, and clients at work. `prepare` is called
+    before they start."""
+    servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
+    if prepare is not None:
+        await prepare(servers)
+    async with running(*servers):
+        await shared_by(servers, set(NAMES))
+        async with at_work(servers) as run:
+            yield run
+
+
+@asynccontextmanager
+async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
+    """Clients, and a receiver that now and then fails, of nodes that run."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    chance, ledger = random.Random(seed), Ledger()
+
+    def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
+        ledger.receive(body, now_us())
+        return (500, b"") if chance.random() < 0.03 else (200, b"")
+
+    async with Receiver(answer) as receiver:
+        run = Run(servers, ledger, ClusterLoad(servers, ledger, receiver.url, seed))
+        run.load.start()
+        await run.goes_on(500)
+        yield run

@@ -1,0 +1,180 @@
+"""The service agent of several nodes on one PostgreSQL database: whatever happens to the node that runs it, another goes on,
+every accepted call comes to exactly one end, and a node that comes back late changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_told
+from tests.support.cluster import running, shared_by, until, view
+from tests.support.nats import NatsServer
+from tests.support.server import ServerProcess
+from tests.support.slow_receiver import SlowReceiver
+
+SETTINGS = {
+    "TOCSIN_AGENT_WATCHDOG_GRACE": "4s",
+    "TOCSIN_AGENT_REQUEST_TIMEOUT": "5s",
+    "TOCSIN_AGENT_SQL_LOCK_WAIT": "100ms",
+}
+NAMES = ("one", "two")
+#: Polling with the embedded bus; a broker; timers of the engine, which ring in whichever node owns their shard.
+KINDS = ("embedded", "nats", "engine")
+
+
+def nodes_of(folder: Path, store: str, *flags: str) -> list[ServerProcess]:
+    return [
+        ServerProcess(folder / name, "--store", store, *flags, env={**SETTINGS, "TOCSIN_NODE_NAME": name})
+        for name in NAMES
+    ]
+
+
+async def leaders(asked: ServerProcess) -> list[str]:
+    """The names of the nodes that say that the agent runs there."""
+    return [node["node"] for node in (await view(asked))["nodes"] if node.get("agent")]
+
+
+async def leads(nodes: list[ServerProcess], asked: ServerProcess) -> ServerProcess:
+    """The one node that runs the agent, once there is one."""
+    found: list[str] = []
+
+    async def is_one() -> bool:
+        found[:] = await leaders(asked)
+        return len(found) == 1
+
+    await until(is_one)
+    return nodes[NAMES.index(found[0])]
+
+
+async def account(
+    load: AgentLoad, node: ServerProcess, receiver: SlowReceiver, nodes: list[ServerProcess]
+) -> Counter[str]:
+    """Stops the clients, waits for the ends, checks them."""
+    await load.stop()
+    details = await details_at_the_end(load, node)
+    sums = check(load, details, receiver, "\n".join(each.log()[-2000:] for each in nodes))
+    for call_id in random.Random(load.seed).sample(sorted(details), min(100, len(details))):
+        assert await ends_told(node, load, call_id) == 1
+    print(f"{len(details)} calls: {dict(sums)}; {len(load.refused)} refusals: {Counter(r[1] for r in load.refused)}")
+    return sums
+
+
+def flags_of(kind: str, request: pytest.FixtureRequest) -> tuple[str, ...]:
+    if kind == "nats":
+        server: NatsServer = request.getfixturevalue("nats")
+        return ("--broker", server.url)
+    return ("--agent-timer", "engine") if kind == "engine" else ()
+
+
+def scene(folder: Path, store: str, *flags: str) -> tuple[list[ServerProcess], int]:
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    return nodes_of(folder, store, *flags), seed
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_node_that_runs_it_is_killed(
+    kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
+) -> None:
+    nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
+    moments = random.Random(seed)
+    async with SlowReceiver(lambda path: moments.choice([0.0, 0.0, 0.01, 0.2])) as receiver, running(*nodes):
+        await shared_by(nodes, set(NAMES))
+        load = AgentLoad(nodes, receiver.url, seed)
+        load.start()
+        for _ in range(3):
+            await load.accepts(80)
+            leader = await leads(nodes, nodes[0])
+            other = nodes[1 - nodes.index(leader)]
+            killed_s = time.monotonic()
+            await leader.kill()
+            load.gone.add(leader)
+            await load.accepts(60)
+            assert await leads(nodes, other) is other
+            print(f"nothing was accepted for {load.longest_pause_s(killed_s):.2f} s")
+            await leader.start()
+            load.gone.discard(leader)
+            assert await leads(nodes, leader) is other
+        sums = await account(load, nodes[0], receiver, nodes)
+        assert sums["Succeeded"] > 0.9 * len(load.accepted)
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_node_that_runs_it_stands_still_and_wakes(
+    kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
+) -> None:
+    nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
+    moments = random.Random(seed)
+    async with SlowReceiver(lambda path: moments.choice([0.0, 0.0, 0.01, 0.2])) as receiver, running(*nodes):
+        await shared_by(nodes, set(NAMES))
+        load = AgentLoad(nodes, receiver.url, seed)
+        load.start()
+        await load.accepts(80)
+        leader = await leads(nodes, nodes[0])
+        other = nodes[1 - nodes.index(leader)]
+        assert leader.process is not None
+        stopped_s = time.monotonic()
+        load.gone.add(leader)
+        leader.process.send_signal(signal.SIGSTOP)
+        await load.accepts(60)
+        assert await leads(nodes, other) is other
+        print(f"nothing was accepted for {load.longest_pause_s(stopped_s):.2f} s")
+        await asyncio.sleep(max(0.0, stopped_s + 15 - time.monotonic()))
+        terms = await term(postgresql_url)
+        load.gone.discard(leader)
+        leader.process.send_signal(signal.SIGCONT)
+        await load.accepts(60)
+        await until(lambda: _log_has(leader, "agent lost"))
+        assert await leads(nodes, leader) is other
+        await account(load, leader, receiver, nodes)
+        assert await term(postgresql_url) == terms
+        # It stands by in earnest: when the other one goes, it is its turn.
+        await other.stop()
+        assert await leads(nodes, leader) is leader
+
+
+@pytest.mark.timeout(280)
+async def test_the_node_that_runs_it_is_stopped_in_order(tmp_path: Path, postgresql_url: str) -> None:
+    nodes, seed = scene(tmp_path, postgresql_url)
+    async with SlowReceiver(lambda path: 0.01) as receiver, running(*nodes):
+        await shared_by(nodes, set(NAMES))
+        load = AgentLoad(nodes, receiver.url, seed)
+        load.start()
+        for _ in range(2):
+            await load.accepts(80)
+            leader = await leads(nodes, nodes[0])
+            stopped_s = time.monotonic()
+            stopping = asyncio.create_task(leader.stop())
+            assert await stopping == 0
+            other = nodes[1 - nodes.index(leader)]
+            await load.accepts(50)
+            assert await leads(nodes, other) is other
+            print(f"nothing was accepted for {load.longest_pause_s(stopped_s):.2f} s")
+            await leader.start()
+            await shared_by(nodes, set(NAMES))
+        sums = await account(load, nodes[0], receiver, nodes)
+        assert sums == Counter(Succeeded=len(load.accepted), interrupted=0, repeated=0)
+        # A connection may break with the node that goes; nobody was told 503.
+        assert [refusal for refusal in load.refused if refusal[1]] == []
+
+
+async def _log_has(node: ServerProcess, text: str) -> bool:
+    return text in node.log()
+
+
+async def term(url: str) -> int:
+    """How often the agent's database has changed hands."""
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("SELECT term FROM agent_leader"))
+    finally:
+        await connection.close()

@@ -1,0 +1,141 @@
+"""Nodes that stand by for the service agent: what they answer, show and say."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import running, until, view
+from tests.support.http import Client
+from tests.support.server import ServerProcess
+from tocsin.model.uuid7 import Uuid7Source
+
+FAR = "2099-01-01T00:00:00Z"
+CALL = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}
+_new_id = Uuid7Source(lambda: 1_800_000_000_000_000)
+
+
+def node(folder: Path, name: str, store: str, *flags: str, **env: str) -> ServerProcess:
+    env = {"TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", **env}
+    return ServerProcess(folder / name, "--store", store, *flags, env=env)
+
+
+async def submit(server: ServerProcess, tenant: str, **fields: Any) -> tuple[int, Any]:
+    client = Client(server.address)
+    try:
+        return await client.post(f"/api/tenants/{tenant}/service-calls", {**CALL, **fields})
+    finally:
+        client.close()
+
+
+async def get(server: ServerProcess, path: str) -> tuple[int, Any]:
+    client = Client(server.address)
+    try:
+        return await client.get(path)
+    finally:
+        client.close()
+
+
+async def text(server: ServerProcess, path: str) -> str:
+    """What is no JSON."""
+    reader, writer = await asyncio.open_connection(*server.address())
+    writer.write(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\nconnection: close\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    return answer
+
+
+async def agents(server: ServerProcess) -> dict[str, bool | None]:
+    return {shown["node"]: shown.get("agent") for shown in (await view(server))["nodes"]}
+
+
+@pytest.mark.timeout(120)
+async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
+    nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
+    async with running(*nodes, timers_only):
+        one, two = nodes
+
+        async def ready() -> bool:
+            return [(await get(server, "/readyz"))[0] for server in (*nodes, timers_only)] == [200] * 3
+
+        await until(ready)
+        assert await agents(two) == {"one": True, "two": False, "three": False}
+        tenant = _new_id()
+        for server in (one, two, timers_only):
+            status, made = await submit(server, tenant)
+            assert status == 202, made
+            status, got = await get(server, f"/api/tenants/{tenant}/service-calls/{made['serviceCallId']}")
+            assert (status, got["status"]) == (200, "Scheduled")
+            status, _ = await get(server, f"/api/tenants/{tenant}/service-calls?limit=1")
+            assert status == 200
+        assert "tocsin_agent_running 1" in await text(one, "/metrics")
+        assert "tocsin_agent_running 0" in await text(two, "/metrics")
+        assert "agent stands by" in two.log()
+        await one.stop()
+        assert await until_led_by(two, "two")
+        assert "agent started" in two.log()
+        for server in (two, timers_only):
+            status, made = await submit(server, tenant)
+            assert status == 202, made
+        assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
+
+
+async def until_led_by(server: ServerProcess, name: str) -> bool:
+    async def led() -> bool:
+        return (await agents(server)).get(name) is True
+
+    await until(led)
+    return True
+
+
+@pytest.mark.timeout(120)
+async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgresql_url: str) -> None:
+    """Killed, with nobody told: those who ask right after it wait, and are answered."""
+    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+    async with running(one, two):
+        await until_led_by(two, "one")
+        await one.kill()
+        answers = await asyncio.gather(*(submit(two, _new_id()) for _ in range(20)))
+        assert [status for status, _ in answers] == [202] * 20
+
+
+@pytest.mark.timeout(120)
+async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to_ask(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    one, two = (
+        ServerProcess(
+            tmp_path / name,
+            *("--agent-database", postgresql_url),
+            env={"TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms"},
+        )
+        for name in ("one", "two")
+    )
+    async with running(one, two):
+        status, problem = await submit(two, _new_id())
+        assert status == 503
+        assert "runs on node one" in problem["message"]
+        assert "retry-after" in (await text(two, f"/api/tenants/{_new_id()}/service-calls")).lower()
+        await one.kill()
+
+        async def accepted() -> bool:
+            return (await submit(two, _new_id()))[0] == 202
+
+        await until(accepted)
+
+
+@pytest.mark.timeout(120)
+async def test_nobody_stands_by_on_timers_that_others_do_not_have(tmp_path: Path, postgresql_url: str) -> None:
+    """Each has an engine of its own in SQLite, and they'd share only the agent's database."""
+    flags = ("--agent-database", postgresql_url, "--agent-timer", "engine")
+    one, two = (
+        ServerProcess(tmp_path / name, *flags, env={"TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms"}) for name in ("one", "two")
+    )
+    async with running(one):
+        with pytest.raises(AssertionError):
+            await two.start()
+        assert "in use by another agent" in two.log()

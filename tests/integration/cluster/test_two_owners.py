@@ -1,0 +1,132 @@
+"""Two engines on a real database that both think they own a shard, because the network holds up what one of them sends or
+hears: only one of them writes, and nothing of what it wrote is undone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.support.cluster import DATABASES, new_database, proxies_to
+from tocsin.engine.context import Context
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import TocsinError
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import Write, WriteKind, Written
+from tocsin.ports.observer import Event, ShardLost
+from tocsin.ports.store import Store
+from tocsin.service import TimerService
+from tocsin.stores.mysql import MysqlStore
+from tocsin.stores.postgresql import PostgresStore
+from tocsin.telemetry.clock import SystemClock
+
+DUE = 4_000_000_000_000_000
+SHARDS = 8
+PATIENCE_S = 60
+#: Leases and time-outs are measured against the machine, which may have much else to do; the shorter they are, the sooner
+#: the second node takes over.
+LIMITS = EngineLimits(heartbeat_interval_us=100_000, node_lease_us=600_000, member_timeout_us=1_000_000)
+
+
+class _Silent:
+    """A caller that is never asked: nothing falls due here."""
+
+    def destination(self, url: str) -> str:
+        return url
+
+
+class _Node:
+    def __init__(self, name: str, store: Store) -> None:
+        self.store = store
+        self.lost: asyncio.Queue[ShardLost] = asyncio.Queue()
+        self.clock = SystemClock()
+        self._looked = asyncio.Event()
+        context = Context(
+            store=store, caller=_Silent(), clock=self.clock, limits=LIMITS, observe=self._observe,
+            random=random.Random(name), incarnation=name.encode().ljust(16, b"."),
+        )  # fmt: skip
+        self.supervisor = Supervisor(context, node=name, address="", total_shards=SHARDS, fatal=self._fatal)
+        self.supervisor.watch(self._looked.set)
+        self.service = TimerService(context, self.supervisor, namespace_num_shards=SHARDS, retention_us=10**12)
+
+    def _observe(self, event: Event) -> None:
+        if isinstance(event, ShardLost):
+            self.lost.put_nowait(event)
+
+    def _fatal(self, error: BaseException) -> None:
+        raise error
+
+    def owns(self, shard_id: int) -> bool:
+        return self.supervisor.shards[shard_id].window is not None
+
+    async def until_it_owns(self, shard_ids: set[int]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not all(self.owns(shard_id) for shard_id in shard_ids):
+                self._looked.clear()
+                await self._looked.wait()
+
+    def write(self, shard_id: int, payload: str) -> asyncio.Future[Written | TocsinError | None]:
+        """Creates the shard's timer, or replaces it."""
+        answer: asyncio.Future[Written | TocsinError | None] = asyncio.get_running_loop().create_future()
+        timer = Timer("default", "t", DUE, f"http://x/{payload}", 1, 1)
+        deadline_us = self.clock.boottime_us() + 120_000_000
+        write = Write(WriteKind.CREATE, shard_id, _uuid(shard_id), "default", timer, None, deadline_us)
+        self.service.accept(write, None, answer.set_result)
+        return answer
+
+    async def stored(self, shard_id: int) -> str:
+        found = (await self.store.fetch(shard_id, [_uuid(shard_id)]))[_uuid(shard_id)]
+        assert found.live is not None
+        return found.live.record.decode()
+
+
+def _uuid(shard_id: int) -> bytes:
+    return bytes([shard_id]) * 16
+
+
+@asynccontextmanager
+async def _node(name: str, url: str) -> AsyncIterator[_Node]:
+    store: Store = MysqlStore(url, idle_transaction_timeout_s=1) if "mysql" in url else PostgresStore(url)
+    await store.open(SHARDS)
+    node = _Node(name, store)
+    await node.service.ensure_default_namespace()
+    await node.supervisor.start()
+    try:
+        yield node
+    finally:
+        await node.supervisor.kill()
+        await store.close()
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("answers_only", [False, True], ids=["silence", "answers-lost"])
+@pytest.mark.parametrize("database", DATABASES)
+async def test_of_two_nodes_that_think_they_own_a_shard_only_the_later_writes(
+    database: str, answers_only: bool, request: pytest.FixtureRequest
+) -> None:
+    url = await new_database(request, database)
+    async with proxies_to([url]) as ((proxy, through_proxy),), _node("first", through_proxy) as first:
+        await first.until_it_owns(set(range(SHARDS)))
+        for shard_id in range(SHARDS):
+            assert isinstance(await first.write(shard_id, "acknowledged"), Written)
+        # Either nothing arrives until the silence ends, or the batch is begun, by PostgreSQL also ended, and nobody hears it.
+        proxy.silence(answers_only=answers_only)
+        in_doubt = {shard_id: first.write(shard_id, "in-doubt") for shard_id in range(SHARDS)}
+        async with _node("second", url) as second:
+            await second.until_it_owns(set(range(SHARDS)))
+            assert all(first.owns(shard_id) for shard_id in range(SHARDS))
+            for shard_id in range(SHARDS):
+                assert isinstance(await second.write(shard_id, "by-the-second"), Written)
+            proxy.speak()
+            async with asyncio.timeout(PATIENCE_S):
+                lost = {(await first.lost.get()).shard_id for _ in range(SHARDS)}
+                answers = [await in_doubt[shard_id] for shard_id in range(SHARDS)]
+            assert lost == set(range(SHARDS))
+            if not answers_only:
+                assert all(isinstance(answer, TocsinError) for answer in answers)
+            for shard_id in range(SHARDS):
+                assert "by-the-second" in await second.stored(shard_id)

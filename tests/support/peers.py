@@ -1,0 +1,176 @@
+"""An asking node and an owner, each with its own clock, with links and sessions and no sockets between them."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import msgspec
+
+from tocsin.cluster.channel import PeerUnreachable
+from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.link import PeerLink
+from tocsin.cluster.session import PeerSession
+from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.model.errors import RequestExpired, ShardMoved
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
+from tocsin.ports.observer import Event
+from tocsin.testing.clock import FakeClock
+
+SECOND = 1_000_000
+TIMER = Timer(
+    "default",
+    "t",
+    5,
+    "http://x/",
+    1,
+    2,
+    payload=msgspec.Raw(b'{"a": 1}'),
+    retry=RetryPolicy(max_attempts=3),
+    tags=("x",),
+)
+
+
+class Pipe:
+    """One side's channel; frames wait in `sent` until `deliver` brings them over."""
+
+    def __init__(self) -> None:
+        self.congested = False
+        self.sent: list[bytes] = []
+        self.open = True
+
+    def send(self, payload: bytes) -> None:
+        if self.open:
+            self.sent.append(payload)
+
+    def close(self) -> None:
+        self.open = False
+
+    def abort(self) -> None:
+        self.open = False
+
+
+class Owned:
+    """The owner's shards: holds what it accepts; refuses another version than `version`."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.version = 3
+        self.accepted: list[tuple[Write, partial]] = []
+        self._clock = clock
+
+    def accept(self, write: Write, version: int | None, settle) -> None:
+        if version != self.version:
+            raise ShardMoved("another version")
+        if write.deadline_us <= self._clock.boottime_us():
+            raise RequestExpired("late")
+        self.accepted.append((write, settle))
+
+
+class Map:
+    """Ownership as the asking node knows it."""
+
+    incarnation = b"a" * 16
+
+    def __init__(self) -> None:
+        self.version = 3
+        self.nobody = False
+
+    def owner(self, shard_id: int) -> Owner | None:
+        return None if self.nobody else Owner(b"b" * 16, self.version, "there")
+
+    def look(self) -> None:
+        pass
+
+
+class Pair:
+    """An asking node and an owner, each with its own clock."""
+
+    def __init__(self, **limits: int) -> None:
+        self.limits = ClusterLimits(reconnect_interval_us=1, **limits)
+        self.here, self.there = FakeClock(boottime_us=5 * SECOND), FakeClock(boottime_us=900 * SECOND)
+        self.owned, self.map = Owned(self.there), Map()
+        self.reachable = True
+        self.reaches = asyncio.Event()
+        self.reaches.set()
+        self.dials = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.ended: list[asyncio.Task[None]] = []
+        self.answers: dict[str, object] = {}
+        self.events: list[Event] = []
+        self.ours = self.theirs = Pipe()
+        self.session: PeerSession | None = None
+        #: The body of the owner's answers to relayed requests; None: it fails.
+        self.serves: bytes | None = b""
+        self.link = PeerLink(
+            b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
+            observe=self.events.append, spawn=self._spawn,
+        )  # fmt: skip
+
+    def _spawn(self, work) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self.ended.append)
+
+    async def _serve(self, request: Http) -> HttpAnswer:
+        if self.serves is None:
+            raise RuntimeError("a defect")
+        return HttpAnswer(request.id, 200, [], self.serves)
+
+    async def _dial(self, incarnation: bytes, address: str, end) -> None:
+        self.dials += 1
+        await self.reaches.wait()
+        if not self.reachable:
+            raise PeerUnreachable("connection refused")
+        self.ours, self.theirs = Pipe(), Pipe()
+        if self.session is not None:
+            self.session.void()
+        self.session = PeerSession(
+            self.theirs, local=self.owned, placement=self.map, report=lambda: NodeReport("1", True, None, False, []),
+            serve=self._serve, clock=self.there, limits=self.limits, spawn=self._spawn, ended=lambda session: None,
+        )  # fmt: skip
+        end.opened(self.ours)
+        self.session.begin()
+
+    def write(self, name: str, *, budget_us: int = 10 * SECOND) -> Write:
+        """A write for shard 1."""
+        return Write(WriteKind.CREATE, 1, name.encode(), "default", TIMER, None, self.here.boottime_us() + budget_us)
+
+    def send(self, name: str, *, budget_us: int = 10 * SECOND) -> None:
+        """Sends it; what is told of it comes into `answers`."""
+        self.link.send(self.write(name, budget_us=budget_us), 3, partial(self.answers.__setitem__, name))
+
+    async def meet(self) -> None:
+        """The nodes are connected, and have just heard of one another."""
+        self.link.look()
+        if self.session is not None:
+            self.session._timer.cancel()  # type: ignore[union-attr]
+            self.session._tick()
+        await self.turn()
+
+    async def turn(self, *, to_owner: bool = True, to_asker: bool = True) -> None:
+        """Everything gets its turn, and frames go over."""
+        for _ in range(6):
+            await asyncio.sleep(0)
+            ours, theirs, session = self.ours, self.theirs, self.session
+            if to_asker:
+                frames, theirs.sent = theirs.sent, []
+                for frame in frames:
+                    self.link.received(frame)
+            if to_owner and session is not None:
+                frames, ours.sent = ours.sent, []
+                for frame in frames:
+                    session.received(frame)
+
+    def passes(self, microseconds: int) -> None:
+        """Time, for both."""
+        self.here.advance(microseconds)
+        self.there.advance(microseconds)
+
+    def end(self) -> None:
+        """To be called by each test."""
+        self.link.close()
+        if self.session is not None:
+            self.session.void()

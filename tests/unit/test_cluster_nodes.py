@@ -1,0 +1,145 @@
+"""A node among others: their connections, its farewell, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.peers import SECOND, TIMER, Map, Owned, Pipe
+
+from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.wire import Ask, Bye, Look, Ops, Report, encode, op_of, read_to_asker
+from tocsin.ports.forward import NodeReport, Write, WriteKind
+from tocsin.ports.observer import Event, PeerRefused
+from tocsin.testing.clock import FakeClock
+
+OWN, A, B = b"n" * 16, b"a" * 16, b"b" * 16
+SAID = NodeReport("1", True, None, False, [])
+
+
+class Placed(Map):
+    """Ownership as this node knows it, and how often it was asked to look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def watch(self, looked: object) -> None:
+        pass
+
+    def others(self) -> dict[bytes, str]:
+        return {}
+
+
+class Node:
+    """A cluster of which others are pipes."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
+        self.owned = Owned(self.clock)
+        self.cluster = Cluster(
+            OWN, self.placed, self.owned, lambda: SAID, secret="", clock=self.clock, limits=ClusterLimits(**limits),
+            observe=self.events.append, dial_with=self._dial,
+        )  # fmt: skip
+
+    async def _dial(self, incarnation: bytes, address: str, end: object) -> None:
+        await asyncio.Event().wait()
+
+    async def meets(self, incarnation: bytes) -> tuple[Pipe, object]:
+        pipe = Pipe()
+        session = self.cluster.arrived(incarnation, pipe)
+        await asyncio.sleep(0)
+        return pipe, session
+
+    def ops(self, name: bytes) -> bytes:
+        write = Write(WriteKind.CREATE, 1, name, "default", TIMER, None, 0)
+        return encode(Ops(1, 0, [op_of(write, 1, 3, 5 * SECOND)]))
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Node]:
+    node = Node()
+    yield node
+    node.cluster.close()
+
+
+async def test_a_new_connection_makes_the_former_void_and_no_other(node: Node) -> None:
+    first, former = await node.meets(A)
+    other, session_b = await node.meets(B)
+    second, present = await node.meets(A)
+    assert (first.open, second.open, other.open) == (False, True, True)
+    former.received(node.ops(b"old"))
+    present.received(node.ops(b"new"))
+    session_b.received(node.ops(b"b"))
+    assert [write.uuid for write, _ in node.owned.accepted] == [b"new", b"b"]
+    # What is heard of the former's end does not concern the present one.
+    former.lost("broken")
+    third, _ = await node.meets(A)
+    assert (second.open, third.open) == (False, True)
+
+
+async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
+    for number in range(300):
+        _, session = await node.meets(number.to_bytes(16, "big"))
+        session.lost("gone")
+    assert node.cluster._sessions == {}
+    assert node.events == []
+
+
+async def test_more_nodes_than_may_be_are_refused() -> None:
+    node = Node(sessions_max=2)
+    pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
+    assert [pipe.open for pipe in pipes] == [True, True, False]
+    assert [type(event) for event in node.events] == [PeerRefused]
+    # Who is connected already may connect anew.
+    again, _ = await node.meets(bytes([1]) * 16)
+    assert again.open
+    node.cluster.close()
+
+
+async def test_questions_are_answered_and_a_hint_has_it_look(node: Node) -> None:
+    pipe, session = await node.meets(A)
+    session.received(encode(Ask(7)))
+    assert read_to_asker(pipe.sent[-1]) == Report(7, SAID)
+    session.received(encode(Look()))
+    assert node.placed.looks == 1
+
+
+async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped(node: Node) -> None:
+    pipe, session = await node.meets(A)
+    session.received(node.ops(b"a"))
+    leaving = asyncio.ensure_future(node.cluster.leave(60 * SECOND))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not leaving.done()
+    node.owned.accepted[0][1](None)
+    await leaving
+    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+    assert not pipe.open
+
+
+async def test_it_leaves_without_an_answer_that_does_not_come_in_time(node: Node) -> None:
+    pipe, session = await node.meets(A)
+    session.received(node.ops(b"a"))
+    await node.cluster.leave(1)
+    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+
+
+async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
+    pipe, _ = await node.meets(A)
+    told: list[object] = []
+    link = node.cluster.link(B, "b:1")
+    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, told.append)
+    await asyncio.sleep(0)
+    tasks = set(node.cluster._tasks)
+    assert tasks
+    node.cluster.close()
+    node.cluster.tell_others()
+    await asyncio.wait(tasks)
+    assert (pipe.open, len(told)) == (False, 1)
+    assert all(task.cancelled() for task in tasks)

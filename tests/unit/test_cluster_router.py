@@ -1,0 +1,271 @@
+"""Where a write goes while its shard has an owner, changes hands, or has none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import pytest
+from tests.support.peers import SECOND, TIMER
+
+from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.router import Router
+from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TocsinError
+from tocsin.ports.forward import NodeReport, Owner, Settle, Write, WriteKind, Written
+from tocsin.testing.clock import FakeClock
+
+HERE, THERE, ELSEWHERE = b"h" * 16, b"t" * 16, b"e" * 16
+
+
+class Map:
+    """Who owns what, as the node knows it."""
+
+    incarnation = HERE
+
+    def __init__(self) -> None:
+        self.owners: dict[int, Owner] = {}
+        self.members: dict[bytes, str] = {}
+        self.looks = 0
+        self._watchers: list[Callable[[], None]] = []
+
+    def owner(self, shard_id: int) -> Owner | None:
+        return self.owners.get(shard_id)
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def watch(self, looked: Callable[[], None]) -> None:
+        self._watchers.append(looked)
+
+    def others(self) -> Mapping[bytes, str]:
+        return self.members
+
+    def address(self, incarnation: bytes) -> str:
+        return self.members.get(incarnation, "")
+
+    def looked(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+
+class Link:
+    """A link that notes what it is given, and refuses when it is told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Write, int, Settle]] = []
+        self.error: TocsinError | None = None
+
+    def send(self, write: Write, version: int, settle: Settle) -> None:
+        if self.error is not None:
+            raise self.error
+        self.sent.append((write, version, settle))
+
+
+class Desk:
+    """A router with everything around it."""
+
+    def __init__(self, **limits: int) -> None:
+        self.map, self.clock = Map(), FakeClock(boottime_us=SECOND)
+        self.links = {THERE: Link(), ELSEWHERE: Link()}
+        self.accepted: list[tuple[Write, int | None, Settle]] = []
+        self.own = True
+        self.answers: dict[str, object] = {}
+        self.router = Router(self.map, self, lambda node, _: self.links[node], self.clock, ClusterLimits(**limits))  # type: ignore[arg-type, return-value]
+
+    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
+        if not self.own:
+            raise ShardMoved("not here")
+        self.accepted.append((write, version, settle))
+
+    def forward(self, name: str, shard_id: int = 1, *, budget_us: int = 10 * SECOND) -> None:
+        deadline_us = self.clock.boottime_us() + budget_us
+        write = Write(WriteKind.CREATE, shard_id, name.encode(), "default", TIMER, None, deadline_us)
+        self.router.forward(write, partial(self.answers.__setitem__, name))
+
+    async def look(self) -> None:
+        self.map.looked()
+        await asyncio.sleep(0)
+
+    def names(self, node: bytes) -> list[str]:
+        return [write.uuid.decode() for write, _, _ in self.links[node].sent]
+
+
+@pytest.fixture
+async def desk():
+    desk = Desk()
+    yield desk
+    desk.router.close()
+
+
+async def test_a_write_goes_to_the_owner_under_the_version_known(desk: Desk) -> None:
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    desk.forward("a")
+    ((_, version, settle),) = desk.links[THERE].sent
+    assert version == 3
+    settle(Written(TIMER, 5))
+    assert desk.answers == {"a": Written(TIMER, 5)}
+
+
+async def test_a_shard_of_this_node_takes_it_in_any_version(desk: Desk) -> None:
+    desk.map.owners[1] = Owner(HERE, 3, "")
+    desk.forward("a")
+    assert [(write.uuid, version) for write, version, _ in desk.accepted] == [(b"a", None)]
+
+
+async def test_what_was_not_done_goes_on_to_the_next_owner_and_an_unknown_outcome_does_not(desk: Desk) -> None:
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    desk.forward("moved")
+    desk.forward("unknown")
+    moved, unknown = desk.links[THERE].sent
+    unknown[2](ShardUnavailable("nobody knows"))
+    moved[2](ShardMoved("not here"))
+    assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.looks) == (ShardUnavailable, 1, 1)
+    desk.map.owners[1] = Owner(ELSEWHERE, 4, "elsewhere")
+    await desk.look()
+    assert desk.names(ELSEWHERE) == ["moved"]
+    assert desk.links[ELSEWHERE].sent[0][1] == 4
+    assert desk.router.waiting == 0
+
+
+@pytest.mark.parametrize("owner", [None, Owner(THERE, 3, "")])
+async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(desk: Desk, owner: Owner | None) -> None:
+    if owner is not None:
+        desk.map.owners[1] = owner
+    desk.forward("a")
+    desk.forward("short", budget_us=SECOND)
+    desk.forward("b")
+    assert desk.router.waiting == 3
+    desk.clock.advance(SECOND)
+    await desk.look()
+    assert isinstance(desk.answers["short"], RequestExpired)
+    assert desk.router.waiting == 2
+    desk.forward("expires", budget_us=1)
+    desk.clock.advance(1)
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    # Who comes now doesn't overtake who waits.
+    desk.forward("c")
+    await desk.look()
+    assert desk.names(THERE) == ["a", "b", "c"]
+    assert isinstance(desk.answers["expires"], RequestExpired)
+    assert desk.router.waiting == 0
+
+
+async def test_an_expired_write_goes_nowhere_though_its_shard_has_an_owner_again(desk: Desk) -> None:
+    desk.forward("expires", budget_us=1)
+    desk.clock.advance(1)
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    await desk.look()
+    assert desk.names(THERE) == []
+    assert isinstance(desk.answers["expires"], RequestExpired)
+
+
+async def test_it_tries_by_itself_when_nobody_tells_of_a_look(desk: Desk) -> None:
+    desk.forward("a")
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    assert desk.router._timer is not None
+    desk.router._timer.cancel()
+    desk.router._on_timer()
+    assert desk.names(THERE) == ["a"]
+    assert desk.router._timer is None
+
+
+async def test_a_shard_without_owner_holds_up_no_other(desk: Desk) -> None:
+    desk.forward("waits", 1)
+    desk.map.owners[2] = Owner(THERE, 3, "there")
+    desk.forward("goes", 2)
+    assert desk.names(THERE) == ["goes"]
+
+
+async def test_full_is_only_who_has_to_wait() -> None:
+    desk = Desk(waiting_max=2)
+    desk.forward("a")
+    desk.forward("b")
+    with pytest.raises(Overloaded, match="waiting_max"):
+        desk.forward("c")
+    desk.map.owners[2] = Owner(THERE, 3, "there")
+    desk.forward("owned", 2)
+    assert desk.names(THERE) == ["owned"]
+    desk.router.close()
+
+
+async def test_what_the_link_or_the_node_itself_refuses_is_told(desk: Desk) -> None:
+    desk.map.owners[1] = Owner(THERE, 3, "there")
+    desk.links[THERE].error = Overloaded("full")
+    desk.forward("a")
+    assert isinstance(desk.answers["a"], Overloaded)
+    desk.map.owners[1] = Owner(HERE, 4, "")
+    desk.own = False
+    desk.forward("b")
+    assert desk.router.waiting == 1
+
+
+async def test_at_the_end_nothing_is_left_waiting() -> None:
+    desk = Desk()
+    desk.map.owners[2] = Owner(THERE, 3, "there")
+    desk.forward("waits", 1)
+    desk.forward("sent", 2)
+    desk.router.close()
+    desk.links[THERE].sent[0][2](ShardMoved("not here"))
+    assert [type(answer) for answer in desk.answers.values()] == [ShardMoved, ShardMoved]
+    with pytest.raises(ShardMoved):
+        desk.forward("late")
+    assert desk.router.waiting == 0
+
+
+# ---------------------------------------------------------------------- the cluster around it
+
+
+def cluster(where: Map, **limits: int) -> Cluster:
+    async def dial(incarnation: bytes, address: str, end: object) -> None:
+        await asyncio.Event().wait()
+
+    return Cluster(
+        HERE, where, Desk(), lambda: NodeReport("1", True, None, False, []), secret="", clock=FakeClock(),  # type: ignore[arg-type]
+        limits=ClusterLimits(**limits), observe=lambda event: None, dial_with=dial,
+    )  # fmt: skip
+
+
+async def test_links_to_nodes_that_are_gone_go_too() -> None:
+    where = Map()
+    nodes = cluster(where)
+    for number in range(50):
+        where.members = {bytes([number]) * 16: f"10.0.0.{number}:1"}
+        assert nodes.link(bytes([number]) * 16, where.members[bytes([number]) * 16]).idle
+        where.looked()
+    assert len(nodes._links) == 1
+    nodes.close()
+
+
+async def test_a_link_that_somebody_waits_for_stays() -> None:
+    where = Map()
+    nodes = cluster(where)
+    write = Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 10 * SECOND)
+    nodes.link(THERE, "there:1").send(write, 3, print)
+    where.looked()
+    assert list(nodes._links) == [THERE]
+    nodes.close()
+
+
+async def test_who_asks_for_reports_and_goes_leaves_nothing_behind() -> None:
+    where = Map()
+    where.members = {THERE: "there:1"}
+    nodes = cluster(where)
+    asking = asyncio.ensure_future(nodes.reports())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert nodes.link(THERE, "")._asked
+    asking.cancel()
+    await asyncio.wait({asking})
+    await asyncio.sleep(0)
+    assert not nodes.link(THERE, "")._asked
+    nodes.close()
+
+
+async def test_who_does_not_answer_in_time_is_absent_from_the_reports() -> None:
+    where = Map()
+    where.members = {THERE: "there:1"}
+    nodes = cluster(where, report_timeout_us=1)
+    assert await nodes.reports() == {}
+    nodes.close()

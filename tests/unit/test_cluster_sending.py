@@ -1,0 +1,202 @@
+"""When writes are sent to their owner, how many together, and how they are dated."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.support.peers import SECOND, TIMER, Pair
+
+from tocsin.cluster.wire import Ops, read_to_owner
+from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
+from tocsin.ports.forward import Written
+
+
+async def test_what_has_expired_is_not_sent() -> None:
+    pair = Pair()
+    await pair.meet()
+    pair.ours.congested = True
+    pair.send("late", budget_us=SECOND)
+    pair.send("in time", budget_us=SECOND + 1)
+    await pair.turn()
+    pair.passes(SECOND)
+    pair.ours.congested = False
+    pair.link.writable()
+    await pair.turn(to_owner=False)
+    messages = [read_to_owner(frame) for frame in pair.ours.sent]
+    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, Ops)] == [[b"in time"]]
+    assert isinstance(pair.answers["late"], RequestExpired)
+    pair.end()
+
+
+async def test_a_message_brings_no_more_than_may_be_under_way() -> None:
+    pair = Pair(in_flight_max=2, frame_writes_max=500)
+    for name in ("a", "b", "c"):
+        pair.send(name)
+    await pair.turn()
+    assert [write.uuid for write, _ in pair.owned.accepted] == [b"a", b"b"]
+    pair.end()
+
+
+async def test_large_writes_are_spread_over_messages() -> None:
+    pair = Pair(frame_fill_bytes=1)
+    for name in ("a", "b", "c"):
+        pair.send(name)
+    await pair.turn(to_owner=False)
+    messages = [read_to_owner(frame) for frame in pair.ours.sent]
+    assert [len(message.ops) for message in messages if isinstance(message, Ops)] == [1, 1, 1]
+    pair.end()
+
+
+async def test_nothing_is_sent_that_could_not_be_dated() -> None:
+    """Neither on the first connection nor on one after it, before the owner has said that it is there."""
+    pair = Pair()
+    for round_ in ("first", "second"):
+        pair.send(round_)
+        await pair.turn(to_owner=False, to_asker=False)
+        pair.send(f"{round_}, connected")
+        await pair.turn(to_owner=False, to_asker=False)
+        assert pair.ours.sent == []
+        await pair.turn()
+        for _, settle in pair.owned.accepted:
+            settle(None)
+        pair.owned.accepted.clear()
+        await pair.turn()
+        assert (pair.answers[round_], pair.answers[f"{round_}, connected"]) == (None, None)
+        pair.link.lost("broken")
+    pair.end()
+
+
+async def test_a_write_is_dated_by_when_it_was_sent_and_not_by_the_last_tick() -> None:
+    pair = Pair(message_age_max_us=SECOND)
+    await pair.meet()
+    pair.passes(3 * SECOND)
+    began_us = pair.there.boottime_us()
+    pair.send("a", budget_us=4 * SECOND)
+    await pair.turn()
+    assert [write.deadline_us for write, _ in pair.owned.accepted] == [began_us + 4 * SECOND]
+    pair.end()
+
+
+async def test_every_tick_is_answered() -> None:
+    pair = Pair()
+    await pair.meet()
+    pair.ours.sent.clear()
+    assert pair.session is not None
+    pair.session._timer.cancel()  # type: ignore[union-attr]
+    pair.session._tick()
+    await pair.turn(to_owner=False)
+    assert [read_to_owner(frame) for frame in pair.ours.sent] == [Ops(2, 0, [])]
+    pair.end()
+
+
+async def test_a_link_that_was_closed_as_it_connected_stays_closed() -> None:
+    pair = Pair()
+    pair.reaches.clear()
+    pair.send("a")
+    await pair.turn()
+    pair.link.close()
+    assert isinstance(pair.answers["a"], ShardMoved)
+    pair.reaches.set()
+    await pair.turn(to_asker=False)
+    assert not pair.ours.open
+    assert pair.link._sweep is None or pair.link._sweep.cancelled()
+    pair.end()
+
+
+async def test_at_the_end_nobody_is_left_waiting_for_what_was_sent() -> None:
+    pair = Pair()
+    pair.send("sent")
+    await pair.turn()
+    pair.link.close()
+    assert type(pair.answers["sent"]) is ShardUnavailable
+    assert pair.link.idle
+    pair.end()
+
+
+async def test_what_was_to_be_said_to_a_node_that_is_gone_is_forgotten() -> None:
+    pair = Pair()
+    pair.reachable = False
+    for _ in range(100):
+        pair.link.look()
+    await pair.turn()
+    assert pair.link._unsent == []
+    pair.end()
+
+
+async def test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided() -> None:
+    pair = Pair()
+    pair.send("taken")
+    await pair.turn()
+    assert pair.session is not None
+    pair.reachable = False
+    pair.session.leave()
+    await pair.turn(to_owner=False)
+    assert (pair.answers, pair.link.idle, pair.ours.open) == ({}, False, False)
+    pair.session.leave()
+    assert pair.session.quiet.is_set() is False
+    pair.end()
+
+
+async def test_a_session_is_quiet_when_all_is_answered_and_not_before() -> None:
+    pair = Pair()
+    pair.send("a")
+    pair.send("b")
+    await pair.turn()
+    assert pair.session is not None
+    pair.owned.accepted[0][1](Written(TIMER, 1))
+    await asyncio.sleep(0)
+    assert not pair.session.quiet.is_set()
+    pair.owned.accepted[1][1](Written(TIMER, 1))
+    await asyncio.sleep(0)
+    assert pair.session.quiet.is_set()
+    pair.end()
+
+
+async def test_old_ticks_are_forgotten() -> None:
+    pair = Pair()
+    await pair.meet()
+    assert pair.session is not None
+    for _ in range(200):
+        await pair.meet()
+    assert len(pair.session._ticks) == 64
+    pair.end()
+
+
+async def test_answers_are_sent_in_messages_of_bounded_length() -> None:
+    pair = Pair(frame_writes_max=2)
+    for name in "abcde":
+        pair.send(name)
+    await pair.turn()
+    for _, settle in pair.owned.accepted:
+        settle(None)
+    await pair.turn(to_asker=False)
+    assert len(pair.theirs.sent) == 3
+    pair.end()
+
+
+async def test_a_session_that_was_void_before_it_began_says_nothing() -> None:
+    pair = Pair()
+    await pair.meet()
+    assert pair.session is not None
+    pair.session.void()
+    pair.theirs.open, pair.theirs.sent = True, []
+    pair.session.begin()
+    pair.session.leave()
+    assert pair.theirs.sent == []
+    assert pair.session._timer is None or pair.session._timer.cancelled()
+    pair.end()
+
+
+async def test_a_lost_session_is_told_once_and_takes_nothing_more() -> None:
+    pair = Pair()
+    ended: list[object] = []
+    await pair.meet()
+    assert pair.session is not None
+    pair.session._ended = ended.append
+    pair.send("a")
+    await pair.turn(to_owner=False)
+    pair.session.lost("broken")
+    for frame in pair.ours.sent:
+        pair.session.received(frame)
+    assert (ended, pair.owned.accepted) == ([pair.session], [])
+    pair.end()

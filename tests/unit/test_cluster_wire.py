@@ -1,0 +1,240 @@
+"""What nodes say to one another: as it was sent, in a form that must not change by accident, and across releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.peers import TIMER
+
+from tocsin.cluster import wire
+from tocsin.cluster.handshake import Handshake
+from tocsin.cluster.wire import (
+    Answer,
+    Answers,
+    Ask,
+    Bye,
+    Failure,
+    Http,
+    HttpAnswer,
+    Look,
+    Op,
+    Ops,
+    PeerConfused,
+    Report,
+    Tick,
+    answer_of,
+    encode,
+    op_of,
+    read_to_asker,
+    read_to_owner,
+    result_of,
+    write_of,
+)
+from tocsin.model import errors
+from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Changes, Timer, encode_record
+from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Written
+
+VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
+
+#: One message of each kind, in the form of the first release that forwards writes.
+MESSAGES = {
+    "ops": Ops(7, 1_500, [
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b"")
+    ]),
+    "ask": Ask(5),
+    "look": Look(),
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "tick": Tick(2**40),
+    "answers": Answers([
+        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")]))
+    ]),
+    "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
+    "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
+    "bye": Bye(9),
+}  # fmt: skip
+TO_OWNER = ("ops", "ask", "look", "http")
+
+
+def read(name: str, payload: bytes) -> object:
+    return read_to_owner(payload) if name in TO_OWNER else read_to_asker(payload)
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_form_of_a_message_stays(name: str) -> None:
+    """An earlier release reads and writes these bytes: a change here breaks rolling restarts."""
+    assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
+    assert read(name, bytes.fromhex(VECTORS["messages"][name])) == MESSAGES[name]
+
+
+def test_there_is_a_vector_of_each_kind() -> None:
+    assert {type(message).__struct_config__.tag for message in MESSAGES.values()} == wire._TO_OWNER | wire._TO_ASKER
+    assert VECTORS["messages"].keys() == MESSAGES.keys()
+
+
+def test_the_form_of_the_handshake_stays() -> None:
+    caller = Handshake("correct horse battery", b"o" * 16, b"c" * 32)
+    called = Handshake("correct horse battery", b"t" * 16, b"s" * 32)
+    hello = called.hello()
+    proven = caller.prove(hello, b"t" * 16)
+    assert proven is not None
+    proof, welcome, seals = proven
+    told = {"hello": hello, "proof": proof, "welcome": welcome}
+    told |= {f"frame {number} {name}": seal.of(b"frame") for name, seal in seals._asdict().items() for number in (0, 1)}
+    assert {name: part.hex() for name, part in told.items()} == VECTORS["handshake"]
+
+
+# ---------------------------------------------------------------------- other releases
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_fields_of_a_later_release_are_passed_over(name: str) -> None:
+    longer = [*msgspec.msgpack.decode(encode(MESSAGES[name])), "new"]
+    assert read(name, msgspec.msgpack.encode(longer)) == MESSAGES[name]
+
+
+def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
+    report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
+    report[2][4][0].append("more of a shard")
+    report[2].append("more of a node")
+    assert read_to_asker(msgspec.msgpack.encode(report)) == MESSAGES["report"]
+    ops = msgspec.msgpack.decode(encode(MESSAGES["ops"]))
+    ops[3][0].append("more of a write")
+    assert read_to_owner(msgspec.msgpack.encode(ops)) == MESSAGES["ops"]
+
+
+def test_a_kind_of_message_of_a_later_release_is_none_of_ours() -> None:
+    for payload in (msgspec.msgpack.encode(["zz", 1, {"x": []}]), msgspec.msgpack.encode(["zz"])):
+        assert read_to_owner(payload) is None
+        assert read_to_asker(payload) is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"\xc1", b"\x91", b"\x90", msgspec.msgpack.encode(["o"]), msgspec.msgpack.encode(["t", "x"]), b"\x80",
+     msgspec.msgpack.encode([1]), encode(MESSAGES["ops"])[:-1], b"\x91\xa1\xff"],
+)  # fmt: skip
+def test_what_is_no_message_is_told_so(payload: bytes) -> None:
+    for reader in (read_to_owner, read_to_asker):
+        try:
+            message = reader(payload)
+        except PeerConfused:
+            continue
+        # A kind that goes the other way.
+        assert message is None
+
+
+def test_a_write_that_only_a_later_release_can_ask_for_is_refused_alone() -> None:
+    op = Op(1, 9, 3, 4, b"u" * 16, "default", 5, b"")
+    with pytest.raises(RecordUndecodable):
+        write_of(op, 1)
+    newer = Op(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, b'{"execute_at":5,"jitter":7}')
+    with pytest.raises(RecordUndecodable, match="jitter"):
+        write_of(newer, 1)
+    too_new = Op(1, int(WriteKind.CREATE), 3, 4, b"u" * 16, "default", 5, b'{"v":99,"x":1}')
+    with pytest.raises(RecordUndecodable, match="99"):
+        write_of(too_new, 1)
+    for body in (b"", b"\xff", b"[]"):
+        with pytest.raises(RecordUndecodable):
+            write_of(Op(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, body), 1)
+
+
+def test_an_error_of_a_later_release_decides_nothing() -> None:
+    for kind in ("SomethingNew", "dataclass", "FieldError", "__name__"):
+        told = result_of(Answer(1, failure=Failure(kind, "why", [])))
+        assert type(told) is ShardUnavailable
+        assert "why" in str(told)
+
+
+# ---------------------------------------------------------------------- round trips
+
+INTEGERS = st.integers(-(2**62), 2**62)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+PAYLOADS = st.recursive(
+    st.none() | st.booleans() | INTEGERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+).map(lambda value: msgspec.Raw(msgspec.json.encode(value)))
+RETRIES = st.none() | st.builds(
+    RetryPolicy, max_attempts=st.integers(1, 1_000), initial_interval_us=st.integers(1, 2**40),
+    max_interval_us=st.integers(1, 2**40),
+)  # fmt: skip
+HEADERS = st.none() | st.dictionaries(TEXTS, TEXTS, max_size=3)
+TAGS = st.lists(TEXTS, max_size=3).map(tuple)
+TIMERS = st.builds(
+    Timer, TEXTS, TEXTS, INTEGERS, TEXTS, INTEGERS, INTEGERS, payload=PAYLOADS, method=TEXTS, headers=HEADERS,
+    retry=RETRIES, timeout_us=INTEGERS, tags=TAGS, firing=TEXTS, attempts=INTEGERS, last_error=st.none() | TEXTS,
+)  # fmt: skip
+UNSET = st.just(msgspec.UNSET)
+CHANGES = st.builds(
+    Changes, execute_at=UNSET | INTEGERS, url=UNSET | TEXTS, payload=UNSET | PAYLOADS, retry=UNSET | RETRIES,
+    timeout_us=UNSET | INTEGERS, method=UNSET | TEXTS, headers=UNSET | HEADERS, tags=UNSET | TAGS,
+)  # fmt: skip
+UUIDS = st.binary(min_size=16, max_size=16)
+
+
+def parts(value: Timer | Changes | None) -> dict[str, object] | None:
+    """Its fields, raw JSON as bytes."""
+    if value is None:
+        return None
+    fields = {name: getattr(value, name) for name in Timer.__struct_fields__ if hasattr(value, name)}
+    return {name: bytes(part) if isinstance(part, msgspec.Raw) else part for name, part in fields.items()}
+
+
+@given(
+    kind=st.sampled_from(WriteKind), shard=st.integers(0, 65_535), uuid=UUIDS, namespace=TEXTS, timer=TIMERS,
+    changes=CHANGES, version=st.integers(0, 2**62), deadline=INTEGERS,
+)  # fmt: skip
+def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
+    write = Write(
+        kind, shard, uuid, namespace,
+        timer if kind is WriteKind.CREATE else None, changes if kind is WriteKind.UPDATE else None, deadline,
+    )  # fmt: skip
+    message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, version, 4)])))
+    assert isinstance(message, Ops)
+    came = write_of(message.ops[0], deadline)
+    assert message.ops[0].version == version
+    assert came._replace(timer=None, changes=None) == write._replace(timer=None, changes=None)
+    assert parts(came.timer) == parts(write.timer)
+    assert parts(came.changes) == parts(write.changes)
+
+
+@given(timer=TIMERS, at=INTEGERS)
+def test_a_written_timer_arrives_as_it_was(timer: Timer, at: int) -> None:
+    message = read_to_asker(encode(Answers([answer_of(1, Written(timer, at))])))
+    assert isinstance(message, Answers)
+    came = result_of(message.answers[0])
+    assert isinstance(came, Written)
+    assert (came.next_attempt_at, parts(came.timer)) == (at, parts(timer))
+
+
+def every_error() -> list[type[TocsinError]]:
+    found, left = [], [TocsinError]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if kind.__module__ == errors.__name__:
+            found.append(kind)
+    return found
+
+
+@pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
+def test_every_error_arrives_as_it_was(kind: type[TocsinError]) -> None:
+    error = (
+        kind(FieldError("a.b", "is bad"), FieldError("", "is worse")) if issubclass(kind, InvalidInput) else kind("why")
+    )
+    message = read_to_asker(encode(Answers([answer_of(1, error)])))
+    assert isinstance(message, Answers)
+    came = result_of(message.answers[0])
+    assert (type(came), str(came)) == (kind, str(error))
+    assert getattr(came, "errors", None) == getattr(error, "errors", None)
+
+
+def test_nothing_is_the_answer_to_a_delete() -> None:
+    assert result_of(answer_of(1, None)) is None

@@ -1,0 +1,21 @@
+"""Lines of the log that others can cause at will come in rations."""
+
+from __future__ import annotations
+
+from structlog.testing import capture_logs
+
+from tocsin.ports.observer import PeerRefused
+from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
+
+
+def test_refused_peers_are_logged_in_rations_and_counted() -> None:
+    now_s = 1.0
+    with capture_logs() as lines:
+        log = EventLog(lambda: now_s)
+        for _ in range(50):
+            log(PeerRefused("10.0.0.9:1", "it doesn't know the cluster's secret"))
+        assert len(lines) == REFUSED_PEER_LINES_PER_SECOND_MAX
+        now_s = 2.0
+        log(PeerRefused("10.0.0.9:1", "it doesn't know the cluster's secret"))
+    assert lines[-1]["suppressed"] == 50 - REFUSED_PEER_LINES_PER_SECOND_MAX
+    assert lines[-1]["log_level"] == "warning"

@@ -1,0 +1,60 @@
+"""Clients hear at the end of their own time, however long the store keeps a commit waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.unit.test_forwarded_writes import Node, timer
+
+from tocsin.model.errors import RequestExpired, ShardUnavailable
+from tocsin.ports.forward import Write, WriteKind, Written
+from tocsin.ports.store import Applied, ShardBatch
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+
+PATIENCE_US = 200_000
+
+
+class Stalling(MemoryStore):
+    """Takes batches of timers no sooner than it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        self.asked.set()
+        await self.let.wait()
+        return await super().apply(batches)
+
+
+async def test_whoever_waits_for_a_store_that_does_not_answer_hears_in_time() -> None:
+    store = Stalling()
+    await store.open(1)
+    node = Node(store, write_timeout_us=PATIENCE_US)
+    await node.service.ensure_default_namespace()
+    await node.supervisor.start()
+    await node.owned.wait()
+
+    def ask(number: int, patience_us: int = PATIENCE_US) -> asyncio.Future[object]:
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        deadline_us = node.clock.boottime_us() + patience_us
+        write = Write(WriteKind.CREATE, 0, bytes([number]) * 16, "default", timer(f"t{number}"), None, deadline_us)
+        node.service.accept(write, None, answer.set_result)
+        return answer
+
+    under_way = ask(1)
+    await store.asked.wait()
+    behind = ask(2)
+    patient = ask(3, 60_000_000)
+    unknown = await under_way
+    assert isinstance(unknown, ShardUnavailable)
+    assert "unknown" in str(unknown)
+    assert isinstance(await behind, RequestExpired)
+    assert not patient.done()
+    store.let.set()
+    assert isinstance(await patient, Written)
+    found = await store.fetch(0, [bytes([number]) * 16 for number in (1, 2, 3)])
+    assert found.keys() == {b"\x01" * 16, b"\x03" * 16}
+    await node.supervisor.close()

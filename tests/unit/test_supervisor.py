@@ -1,0 +1,315 @@
+"""One node's claims, lease and farewells, step by step, on clocks that stand still and a store that others share."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from tocsin.engine.context import Context
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.supervisor import Supervisor
+from tocsin.model.errors import StoreUnavailable
+from tocsin.ports.observer import ClaimFailed, Event
+from tocsin.ports.store import Member, ShardState
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import FakeClock
+
+SECOND = 1_000_000
+OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
+
+
+class Silent:
+    """A caller that is never asked: nothing falls due here."""
+
+    def destination(self, url: str) -> str:
+        return url
+
+
+class SharedStore(MemoryStore):
+    """A store that can be out of reach, and in which others do something at a given moment."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.down = False
+        self.after_members: Callable[[], Awaitable[object]] | None = None
+        self.claims: list[tuple[int, tuple[bytes, int] | None]] = []
+
+    async def heartbeat(self, member: Member) -> int:
+        if self.down and member.incarnation == OWN:
+            raise StoreUnavailable("out of reach")
+        return await super().heartbeat(member)
+
+    async def members(self) -> list[Member]:
+        rows = await super().members()
+        if self.after_members is not None:
+            await self.after_members()
+        return rows
+
+    async def claim(self, shard_id, *, expected_version, owner, standing_still=None) -> int | None:
+        if owner == OWN:
+            self.claims.append((shard_id, standing_still))
+        return await super().claim(
+            shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+        )
+
+
+class Node:
+    """A supervisor of which every second is asked for."""
+
+    def __init__(self, *, shards: int = 4, store_clock: FakeClock | None = None) -> None:
+        self.clock = FakeClock(boottime_us=1_000 * SECOND)
+        self.store = SharedStore(store_clock or self.clock)
+        self.events: list[Event] = []
+        self.context = Context(
+            store=self.store, caller=Silent(), clock=self.clock, limits=EngineLimits(), observe=self.events.append,
+            random=random.Random(1), incarnation=OWN,
+        )  # fmt: skip
+        self.supervisor = Supervisor(self.context, node="n", address="n:1", total_shards=shards, fatal=self._fatal)
+        self._others: dict[bytes, int] = {}
+
+    def _fatal(self, error: BaseException) -> None:
+        raise error
+
+    @property
+    def owned(self) -> set[int]:
+        return {shard.shard_id for shard in self.supervisor.shards.values() if shard.window is not None}
+
+    async def beat_of(self, incarnation: bytes, name: str = "o") -> None:
+        """Another member's heartbeat."""
+        count = self._others[incarnation] = self._others.get(incarnation, 0) + 1
+        await self.store.heartbeat(Member(incarnation, name, f"{name}:1", count))
+
+    async def seconds(self, count: int, *, alive: tuple[bytes, ...] = (), stops: bool = False) -> None:
+        """So many seconds pass, with heartbeats of the others that live, and of this node unless it is stopped."""
+        for _ in range(count):
+            self.clock.advance(SECOND)
+            for incarnation in alive:
+                await self.beat_of(incarnation)
+            if not stops:
+                await self.step()
+
+    async def step(self) -> None:
+        """What it does each second."""
+        await self.supervisor._beat_or_tell()
+        await self.supervisor._supervise()
+        while self.supervisor._tasks:
+            await asyncio.wait(set(self.supervisor._tasks))
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Node]:
+    node = Node()
+    yield node
+    await node.supervisor.kill()
+
+
+async def test_alone_it_takes_everything_at_once(node: Node) -> None:
+    await node.step()
+    assert node.owned == {0, 1, 2, 3}
+
+
+async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -> None:
+    await node.beat_of(OTHER)
+    await node.seconds(5, alive=(OTHER,))
+    assert node.owned == set()
+    await node.seconds(1, alive=(OTHER,))
+    share = {shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OWN}
+    assert node.owned == share
+    assert 0 < len(share) < 4
+
+
+async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(node: Node) -> None:
+    await node.beat_of(OTHER)
+    for shard in range(4):
+        await node.store.claim(shard, expected_version=0, owner=OTHER)
+    await node.seconds(5, alive=(OTHER,))
+    await node.seconds(4)
+    assert node.store.claims == []
+    await node.seconds(2)
+    assert node.owned == {0, 1, 2, 3}
+    assert {evidence for _, evidence in node.store.claims} == {(OTHER, 6)}
+
+
+async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) -> None:
+    await node.beat_of(OTHER)
+    for shard in range(4):
+        await node.store.claim(shard, expected_version=0, owner=OTHER)
+    await node.seconds(2, alive=(OTHER,))
+    await node.seconds(60, stops=True)
+    await node.seconds(5)
+    assert node.store.claims == []
+
+
+async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -> None:
+    """However it came to think of it: whoever decides earlier may know less than whoever claims."""
+    await node.beat_of(OTHER)
+    await node.store.claim(0, expected_version=0, owner=OTHER)
+    await node.seconds(6, alive=(OTHER,))
+    node.store.claims.clear()
+    await node.supervisor._claim(node.supervisor.shards[0])
+    assert node.store.claims == []
+    assert (await node.store.shards())[0] == ShardState(0, 1, OTHER)
+
+
+async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
+    await node.step()
+    await node.beat_of(OTHER)
+    await node.seconds(60)
+
+    async def wakes() -> None:
+        await node.beat_of(OTHER)
+        await node.store.claim(0, expected_version=1, owner=OTHER)
+
+    node.store.after_members = wakes
+    await node.seconds(1)
+    node.store.after_members = None
+    assert OTHER in {member.incarnation for member in await node.store.members()}
+
+
+async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: Node) -> None:
+    await node.beat_of(OTHER)
+    await node.beat_of(THIRD, "t")
+    await node.store.claim(0, expected_version=0, owner=THIRD)
+    node.supervisor._shunned[0] = 10**18
+    await node.seconds(60)
+    assert {member.incarnation for member in await node.store.members()} == {OWN, OTHER, THIRD}
+    await node.seconds(1)
+    assert {member.incarnation for member in await node.store.members()} == {OWN, THIRD}
+
+
+async def test_while_its_heartbeats_fail_it_neither_claims_nor_releases(node: Node) -> None:
+    await node.step()
+    node.store.down = True
+    await node.seconds(3)
+    assert node.supervisor.dispatcher.paused_reason == "lease"
+    await node.seconds(10, alive=(OTHER,))
+    assert node.owned == {0, 1, 2, 3}
+    node.store.down = False
+    await node.seconds(1, alive=(OTHER,))
+    assert node.supervisor.dispatcher.paused_reason is None
+    assert not node.supervisor._settled(node.clock.boottime_us())
+
+
+async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(node: Node) -> None:
+    await node.step()
+    await node.seconds(20, stops=True)
+    assert node.supervisor.dispatcher.paused_reason == "lease"
+    await node.store.claim(2, expected_version=1, owner=OTHER)
+    await node.supervisor._beat_or_tell()
+    assert node.owned == {0, 1, 3}
+    assert node.supervisor.dispatcher.paused_reason is None
+    assert 2 not in node.supervisor.dispatcher.shards
+
+
+@pytest.mark.parametrize("jump_s", [-30, -1, 1, 30])
+async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s: int) -> None:
+    truth = FakeClock()
+    node = Node(store_clock=truth)
+    await node.step()
+    assert node.supervisor.dispatcher.paused_reason is None
+    node.clock.jump(jump_s * SECOND)
+    await node.step()
+    assert node.supervisor.dispatcher.paused_reason == "clock_skew"
+    # Who owns what has nothing to do with it: nobody's clock is compared with another's.
+    assert node.owned == {0, 1, 2, 3}
+    node.clock.jump(-jump_s * SECOND)
+    await node.step()
+    assert node.supervisor.dispatcher.paused_reason is None
+    await node.supervisor.kill()
+
+
+async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> None:
+    await node.step()
+    shard = node.supervisor.shards[1]
+    await node.store.claim(1, expected_version=1, owner=OTHER)
+    shard.lose("fenced")
+    node.supervisor.states[1] = ShardState(1, 1, OWN)
+    await node.supervisor._claim(shard)
+    assert [event.shard_id for event in node.events if isinstance(event, ClaimFailed)] == [1]
+    assert 0 < node.supervisor._shunned[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
+
+
+async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
+    """The one with the smaller incarnation owns nothing, until the other is gone."""
+    for _ in range(6):
+        await node.beat_of(OTHER, "n")
+        node.clock.advance(SECOND)
+        await node.step()
+    assert OTHER > OWN
+    assert node.owned == set()
+    await node.seconds(6)
+    assert node.owned == {0, 1, 2, 3}
+
+
+async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_what_is_free(node: Node) -> None:
+    """They hang: nobody has said that they failed."""
+    await node.beat_of(OTHER)
+    for shard in range(4):
+        await node.store.claim(shard, expected_version=0, owner=OTHER)
+    await node.seconds(7, alive=(OTHER,))
+    assert node.supervisor.joined
+    node.store.claims.clear()
+    node.clock.advance(3 * SECOND)
+    for _ in range(10):
+        await node.supervisor._supervise()
+        node.clock.advance(SECOND)
+    await node.store.release(0, version=1, owner=OTHER)
+    await node.supervisor._supervise()
+    assert node.supervisor._tasks == {}
+    assert node.store.claims == []
+
+
+async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node) -> None:
+    def settled() -> bool:
+        return node.supervisor._settled(node.clock.boottime_us())
+
+    await node.seconds(7)
+    assert settled()
+    node.store.down = True
+    await node.seconds(1)
+    node.store.down = False
+    await node.seconds(4)
+    assert not settled()
+    await node.seconds(1)
+    assert settled()
+    node.clock.advance(3 * SECOND)
+    await node.seconds(5)
+    assert not settled()
+    await node.seconds(1)
+    assert settled()
+
+
+async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_lapsed(node: Node) -> None:
+    """A release of which nobody heard has landed: the version is the same, the owner isn't."""
+    await node.step()
+    await node.store.release(2, version=1, owner=OWN)
+    await node.seconds(20, stops=True)
+    await node.supervisor._beat_or_tell()
+    assert node.owned == {0, 1, 3}
+
+
+async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_have_the_shard(node: Node) -> None:
+    await node.beat_of(OTHER)
+    await node.seconds(7, alive=(OTHER,))
+    theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
+    await node.store.claim(theirs, expected_version=0, owner=OWN)
+    await node.seconds(1, alive=(OTHER,))
+    states = {state.shard_id: state for state in await node.store.shards()}
+    assert states[theirs] == ShardState(theirs, 1, None)
+    assert theirs not in node.owned
+
+
+async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> None:
+    claim = node.store.claim
+
+    async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
+        node.supervisor.closing = True
+        return await claim(shard_id, **how)  # type: ignore[arg-type]
+
+    node.store.claim = claim_at_the_end  # type: ignore[method-assign]
+    await node.step()
+    assert node.owned == set()
+    assert {state.owner for state in await node.store.shards()} == {None}

@@ -1,0 +1,245 @@
+"""The parent of workers: places that are filled again, rolling restarts, and ends at any moment. The workers are small
+programs that keep to the same line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import structlog
+
+from tocsin.config import load_settings
+from tocsin.server.sockets import bind
+from tocsin.server.workers import READY, STARTED, VARIABLE, Line, Parent, place_of_worker
+
+#: Says its process id to a file, then keeps to the words that it was given: `s`, `r`, `w` (waits to be told to end),
+#: `f` (waits until the file `go` is there) or an exit code. Before its first word SIGTERM kills it.
+_WORKER = """
+import os, pathlib, signal, socket, sys, time
+number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(","))
+line = socket.socket(fileno=line)
+folder = pathlib.Path(sys.argv[1])
+with (folder / f"pids-{number}").open("a") as pids:
+    print(os.getpid(), file=pids)
+for word in sys.argv[2].split():
+    if word in ("s", "r"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        line.send(word.encode())
+    elif word == "w":
+        signal.sigwait({signal.SIGTERM})
+    elif word == "f":
+        while not (folder / "go").exists():
+            time.sleep(0.01)
+    else:
+        sys.exit(int(word))
+"""
+
+
+class Family:
+    """A parent, running, with the workers' traces."""
+
+    def __init__(
+        self, folder: Path, words: str, *, workers: int = 2, command: list[str] | None = None, **flags: str
+    ) -> None:
+        settings = load_settings({"store": "postgresql://x@127.0.0.1/x", "workers": workers, **flags})
+        self.folder, self.workers = folder, workers
+        self.listener = bind("127.0.0.1", 0)
+        program = command or [sys.executable, "-c", _WORKER, str(folder), words]
+        self.parent = Parent(settings, program, self.listener, "http://x")
+        self.running: asyncio.Task[int] = asyncio.ensure_future(self.parent.run())
+
+    def pids(self, number: int) -> list[int]:
+        """Of the processes that were in the place, in order."""
+        with contextlib.suppress(FileNotFoundError):
+            return [int(pid) for pid in (self.folder / f"pids-{number}").read_text().split()]
+        return []
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not condition() and not self.running.done():  # noqa: ASYNC110 -- other processes tell by files
+                await asyncio.sleep(0.01)
+        assert condition()
+
+    async def all_ready(self) -> None:
+        async with asyncio.timeout(20):
+            for worker in self.parent._workers:
+                await worker.ready.wait()
+
+    async def end(self) -> int:
+        self.parent._stop.set()
+        async with asyncio.timeout(20):
+            return await self.running
+
+
+@pytest.fixture(autouse=True)
+def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+async def family(tmp_path: Path) -> AsyncIterator[Callable[..., Family]]:
+    """Makes one; whatever it started is ended."""
+    made: list[Family] = []
+
+    def make(words: str, **options: object) -> Family:
+        made.append(Family(tmp_path, words, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.running.cancel()
+        for worker in one.parent._workers:
+            worker.wanted = False
+            worker.signal(signal.SIGKILL)
+            if worker.process is not None:
+                await worker.process.wait()
+        one.listener.close()
+
+
+async def test_all_are_started_and_end_in_order(
+    family: Callable[..., Family], capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = family("s r w 0")
+    await one.all_ready()
+    said = ""
+    async with asyncio.timeout(30):
+        while not said:
+            await asyncio.sleep(0.01)
+            said = capfd.readouterr().out
+    assert await one.end() == 0
+    assert [len(one.pids(number)) for number in (0, 1)] == [1, 1]
+    assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
+
+
+async def test_told_to_end_while_workers_begin_it_ends(
+    family: Callable[..., Family], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, make_process = asyncio.Event(), asyncio.create_subprocess_exec
+
+    async def slowly(*words: str, **options: object) -> asyncio.subprocess.Process:
+        process = await make_process(*words, **options)  # type: ignore[arg-type]
+        await known.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    one = family("s r w 0")
+    await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 1)
+    assert [worker.process for worker in one.parent._workers] == [None, None]
+    one.parent._stop.set()
+    await one.until(lambda: not any(worker.wanted for worker in one.parent._workers))
+    known.set()
+    assert await one.end() == 0
+
+
+async def test_a_worker_that_never_gets_to_work_ends_all(family: Callable[..., Family]) -> None:
+    one = family("3")
+    async with asyncio.timeout(20):
+        assert await one.running == 3
+
+
+async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family]) -> None:
+    one = family("", command=["/nonexistent/tocsin"])
+    with structlog.testing.capture_logs() as logs:
+        async with asyncio.timeout(20):
+            assert await one.running == 1
+    assert any("/nonexistent/tocsin" in entry.get("error", "") for entry in logs)
+
+
+async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(family: Callable[..., Family]) -> None:
+    with structlog.testing.capture_logs() as logs:
+        one = family("s 7", workers=2, cluster_worker_pause="10ms", cluster_worker_pause_max="40ms")
+        await one.until(lambda: len(one.pids(0)) > 4)
+        assert await one.end() == 0
+    pauses = [entry["pause_s"] for entry in logs if entry["event"].startswith("a worker died") and entry["worker"] == 0]
+    assert pauses[:4] == [0.01, 0.02, 0.04, 0.04]
+
+
+async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Family]) -> None:
+    with structlog.testing.capture_logs() as logs:
+        one = family("s r 7", workers=2, cluster_worker_pause="10ms")
+        await one.until(lambda: len(one.pids(0)) > 3)
+        assert await one.end() == 0
+    assert {entry["pause_s"] for entry in logs if "pause_s" in entry} == {0.01}
+
+
+async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follows(
+    family: Callable[..., Family],
+) -> None:
+    one = family("s r w 0")
+    await one.all_ready()
+    one.parent._roll_soon()
+    one.parent._roll_soon()
+    await one.until(lambda: len(one.pids(0)) == 2)
+    one.parent._roll_soon()
+    rolling = one.parent._rolling
+    assert rolling is not None
+    async with asyncio.timeout(20):
+        await rolling
+    assert [len(one.pids(number)) for number in (0, 1)] == [3, 3]
+    assert await one.end() == 0
+
+
+async def test_a_restart_asked_for_during_the_start_waits_for_it(family: Callable[..., Family], tmp_path: Path) -> None:
+    one = family("f s r w 0")
+    await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 1)
+    one.parent._roll_soon()
+    await asyncio.sleep(0)
+    (tmp_path / "go").touch()
+    await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 2)
+    await one.all_ready()
+    assert not one.running.done()
+    assert await one.end() == 0
+
+
+async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
+    family: Callable[..., Family], tmp_path: Path
+) -> None:
+    with structlog.testing.capture_logs() as logs:
+        one = family("s r w 0", cluster_worker_ready_timeout="200ms")
+        await one.all_ready()
+        one.parent._command[-1] = "s w 0"
+        one.parent._roll_soon()
+        assert one.parent._rolling is not None
+        async with asyncio.timeout(20):
+            await one.parent._rolling
+        assert [len(one.pids(number)) for number in (0, 1)] == [2, 1]
+        assert await one.end() == 0
+    assert any("given up" in entry["event"] for entry in logs)
+
+
+async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Family]) -> None:
+    one = family("s r f")
+    await one.all_ready()
+    one.parent._interrupted()
+    one.parent._interrupted()
+    async with asyncio.timeout(20):
+        assert await one.running == 0
+
+
+async def test_a_line_tells_when_the_parent_is_gone() -> None:
+    mine, theirs = socket.socketpair()
+    line = Line(theirs.detach())
+    line.say(STARTED)
+    line.say(READY)
+    assert mine.recv(10) == STARTED + READY
+    waiting = asyncio.ensure_future(line.orphaned())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    mine.close()
+    async with asyncio.timeout(20):
+        await waiting
+    line.say(READY)
+
+
+def test_a_worker_knows_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert place_of_worker() is None
+    monkeypatch.setenv(VARIABLE, "2,5,6")
+    assert place_of_worker() == (2, 5, 6)
