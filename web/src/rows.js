@@ -263,7 +263,10 @@ export function startRows() {
   history.scrollRestoration = "manual";
   countOnly(() => (inView.size ? [...inView] : [document]));
   begin();
-  document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "results" && event.detail.shouldSwap) event.detail.target = putAway(event.detail.target); });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    // What was asked for while other results were on their way may aim at those that have gone since.
+    if (event.detail.target.matches(".results") && event.detail.shouldSwap) event.detail.target = putAway(results());
+  });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
   let settling = 0;
   addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.integration.ui.conftest import Node, Start, Visitor
 from tests.support.http import Receiver
 from tocsin.config import Settings
 from tocsin.model.access import ApiKey, Role, hash_key
-from tocsin.server.node import Server, open_store
+from tocsin.server.node import open_store
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 MINE = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -245,10 +246,18 @@ async def test_where_there_is_no_agent_pages_say_so(start: Start) -> None:
     assert "Service calls are switched off here" in (await visitor.get("/")).text
 
 
-async def test_a_node_that_stands_by_says_so(node: Node) -> None:
-    server: Server = node.server
+async def test_a_node_without_a_link_to_the_agent_says_so(start: Start, tmp_path: Path, postgresql_url: str) -> None:
+    chosen = {"store": postgresql_url, "agent_enabled": False, "cluster_agent_wait": "100ms"}
+    alone = await start(node_name="alone", data_dir=tmp_path / "alone", **chosen)
+    answer = await alone.visitor().get("/calls")
+    assert answer.status_code == 404
+    assert "switched off here" in answer.text
+    expecting = await start(node_name="expecting", data_dir=tmp_path / "expecting", **{**chosen, "agent_enabled": True})
+    server = expecting.server
     assert server._agent is not None
-    server._agent.calls = None
-    answer = await node.visitor().get("/calls")
+    # As after it has lost its database.
+    await server._agent.stop()
+    answer = await expecting.visitor().get("/calls")
     assert answer.status_code == 503
-    assert "served by another node" in answer.text
+    assert "Service calls can’t be reached now" in answer.text
+    assert "no node runs the service agent now" in answer.text.lower()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from starlette.responses import Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
+from tocsin.model.errors import Unavailable
 from tocsin.ui.pages import Pages
 from tocsin.ui.visit import Handler, Relayed, Visit
 
@@ -72,9 +73,16 @@ class Gate:
                 scope = visit.request.scope
                 query = scope["query_string"]
                 target = scope["raw_path"] + (b"?" + query if query else b"")
-                answered = await self._relay(scope["method"], target, list(scope["headers"]), visit.body)
-                if answered is not None:
-                    return Relayed(*answered)
+                try:
+                    answered = await self._relay(scope["method"], target, list(scope["headers"]), visit.body)
+                except Unavailable as error:
+                    if visit.fragment:
+                        raise
+                    reason = str(error)
+                    calls = Away("Service calls can’t be reached now", f"{reason[:1].upper()}{reason[1:]}.", 503)
+                else:
+                    if answered is not None:
+                        return Relayed(*answered)
             return self._pages.page("calls/away.html", visit, calls.status, title="Calls", away=calls)
 
         return answer
