@@ -76,7 +76,7 @@ async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str
 
 
 async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_url: str) -> None:
-    first = agent(postgresql_url, "one", SqlSettings(lock_retry_s=1.0, lock_check_s=3600))
+    first = agent(postgresql_url, "one", SqlSettings(lock_retry_s=5.0, lock_check_s=3600))
     second = agent(postgresql_url, "two")
     await first.open()
     gate, between = await asyncpg.connect(postgresql_url), await asyncpg.connect(postgresql_url)
