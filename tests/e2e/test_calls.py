@@ -174,6 +174,7 @@ async def test_filters_are_in_the_url(shown: Window, inbox: tuple[Inbox, str], t
     await page.get_by_label("To (UTC)").fill("2020-01-01T00:00:00")
     await expect(page.get_by_role("heading", name="No call matches")).to_be_visible()
     await page.go_back()
+    await expect(rows).to_have_count(3)
     await page.get_by_role("searchbox").fill(done)
     await expect(page.locator("tbody.exact tr a.named")).to_have_text("glad")
     await page.get_by_role("searchbox").fill("nonsense")

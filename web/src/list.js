@@ -54,6 +54,11 @@ export function startList() {
     showPicked();
   });
   document.getElementById("due").addEventListener("change", showRange);
+  // Filters that are chosen before a tab has come apply to that tab.
+  document.addEventListener("click", (event) => {
+    const tab = event.target.closest?.(".tabs a");
+    if (tab && !event.ctrlKey && !event.metaKey && !event.shiftKey) document.getElementById("view").value = new URL(tab.href).searchParams.get("view");
+  });
   showRange();
   showPicked();
   document.addEventListener("htmx:afterSwap", (event) => {

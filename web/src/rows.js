@@ -21,6 +21,7 @@ const inView = new Set();
 let loading = false;
 let shown = 0;
 let height = 0;
+let settling = 0;
 
 // The rows that somebody sees, or is about to.
 export function rowsInView() {
@@ -148,6 +149,7 @@ async function fill(place) {
     place.replaceWith(chunk);
     adopt(chunk);
     showCount();
+    settle();
   } catch {
     say("The rows above could not be fetched.", "failed");
     setTimeout(() => { if (place.isConnected) ahead.observe(place); }, 2000);
@@ -199,6 +201,11 @@ function keep() {
   } catch {
     // Without room, a reload begins at the rows that the URL names.
   }
+}
+
+function settle() {
+  clearTimeout(settling);
+  settling = setTimeout(keep, SETTLED_MS);
 }
 
 function restore(first) {
@@ -268,8 +275,7 @@ export function startRows() {
     if (event.detail.target.matches(".results") && event.detail.shouldSwap) event.detail.target = putAway(results());
   });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
-  let settling = 0;
-  addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });
+  addEventListener("scroll", settle, { passive: true });
   // While a page is being left its URL can't be changed any more, so before.
   document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
   addEventListener("pagehide", keep);
