@@ -33,6 +33,7 @@ VARIANTS = {
         Variant("slow-naptime", "the schema as it is, PostgreSQL's own naptime", system=_NAPTIME),
         Variant("default-vacuum", "all of autovacuum as PostgreSQL has it", _RESET, system=_NAPTIME),
         Variant("no-vacuum", "no vacuum at all", "ALTER TABLE timers SET (autovacuum_enabled = off)"),
+        Variant("clean-index", "vacuum_index_cleanup on", "ALTER TABLE timers SET (vacuum_index_cleanup = on)"),
         Variant("full-pages", "fillfactor 100", "ALTER TABLE timers SET (fillfactor = 100)"),
         Variant("loose-pages", "fillfactor 70", "ALTER TABLE timers SET (fillfactor = 70)"),
         Variant("partitions", "8 hash partitions by shard", partitions=8),

@@ -253,21 +253,24 @@ class TimerService:
             raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
 
         def reply(answer: Row | TocsinError | None) -> None:
+            # They hold one another; left so, each write would wait for the garbage collector, whose pauses get long.
+            op.reply = None
             self._waiting -= 1
             if type(answer) is ShardMoved and self._forwarder is not None:
                 self._forward_or_tell(shard_id, op, settle)
             else:
                 settle(answer)
 
-        op.reply = reply
         boot_us = self._context.clock.boottime_us()
         if self._shared and not self._supervisor.in_touch(boot_us):
             # After a standstill, what lay here unread may have been given up by its client, and written anew elsewhere.
             raise ShardMoved("this node has lost touch with the store; nothing was written, try again")
         op.deadline_us = boot_us + limits.write_timeout_us
+        op.reply = reply
         try:
             self._supervisor.shards[shard_id].accept(op)
         except ShardMoved:
+            op.reply = None
             if self._forwarder is None:
                 raise
             self._forward(shard_id, op, settle)
