@@ -26,8 +26,6 @@ SETTINGS = {
 }
 NAMES = ("one", "two")
 #: Polling with the embedded bus; a broker; timers of the engine, which ring in whichever node owns their shard.
-KINDS = ("embedded", "nats", "engine")
-
 
 def nodes_of(folder: Path, store: str, *flags: str) -> list[ServerProcess]:
     return [
@@ -80,7 +78,7 @@ def scene(folder: Path, store: str, *flags: str) -> tuple[list[ServerProcess], i
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["nats", "engine"])
 async def test_the_node_that_runs_it_is_killed(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:
@@ -108,7 +106,7 @@ async def test_the_node_that_runs_it_is_killed(
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["embedded", "nats"])
 async def test_the_node_that_runs_it_stands_still_and_wakes(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:

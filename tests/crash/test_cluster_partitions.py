@@ -79,7 +79,7 @@ async def _comes_back(run: Run) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("database", "peers"), [("postgresql", False), ("postgresql", True), ("mysql", False)])
+@pytest.mark.parametrize(("database", "peers"), [("postgresql", True), ("mysql", False)])
 async def test_a_node_without_the_database_is_replaced_and_comes_back(
     tmp_path: Path, database: str, peers: bool, request: pytest.FixtureRequest
 ) -> None:
