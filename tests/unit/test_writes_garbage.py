@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 from tests.unit.test_forwarded_writes import Elsewhere, Node, node, timer
+
 from tocsin.engine.rows import Op
 from tocsin.model.errors import ShardMoved
 
