@@ -25,7 +25,7 @@ SETTINGS = {
     "TOCSIN_AGENT_SQL_LOCK_WAIT": "100ms",
 }
 NAMES = ("one", "two")
-#: Polling with the embedded bus; a broker; timers of the engine, which ring in whichever node owns their shard.
+
 
 def nodes_of(folder: Path, store: str, *flags: str) -> list[ServerProcess]:
     return [

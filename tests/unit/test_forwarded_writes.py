@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import AsyncIterator
 
@@ -10,6 +11,7 @@ import pytest
 
 from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Op
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
@@ -172,3 +174,41 @@ async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: py
     monkeypatch.setattr(node.service, "_waiting", node.context.limits.pending_writes_max)
     with pytest.raises(Overloaded):
         node.service.accept(node.write(), None, print)
+
+
+def ops_in_circles() -> int:
+    """Operations that nothing holds but themselves: only the garbage collector frees them, and its pauses grow with them."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        return sum(isinstance(each, Op) for each in gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
+async def test_an_answered_write_is_freed_at_once(node: Node) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        await node.service.create_many([timer(f"many-{number}") for number in range(50)])
+        await node.service.create(timer("one"))
+        await node.service.delete("default", "one")
+        assert ops_in_circles() == 0
+    finally:
+        gc.enable()
+
+
+async def test_so_is_one_that_was_forwarded(node: Node) -> None:
+    elsewhere = Elsewhere()
+    elsewhere.answer = ShardMoved("nobody")
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    node.supervisor.shards[0].closed = True
+    gc.collect()
+    gc.disable()
+    try:
+        answers = await node.service.create_many([timer(f"many-{number}") for number in range(50)])
+        assert all(isinstance(answer, ShardMoved) for answer in answers)
+        assert ops_in_circles() == 0
+    finally:
+        gc.enable()
