@@ -76,7 +76,7 @@ async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str
 
 
 async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_url: str) -> None:
-    first = agent(postgresql_url, "one", SqlSettings(lock_retry_s=5.0, lock_check_s=3600))
+    first = agent(postgresql_url, "one", SqlSettings(lock_retry_s=3600, lock_check_s=3600))
     second = agent(postgresql_url, "two")
     await first.open()
     gate, between = await asyncpg.connect(postgresql_url), await asyncpg.connect(postgresql_url)
@@ -88,6 +88,8 @@ async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_
     await _until(gate, "SELECT count(*) > 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     await end_lock_session(postgresql_url)
     await taken
+    # It may take the lock back as long as nobody has begun a new term, so it has to be late to the one given up below.
+    await _refused_the_lock(first)
     opening = asyncio.create_task(second.open(math.inf))
     await between.close()
     await _until(
@@ -189,6 +191,17 @@ async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
     await third.open()
     assert third.term == 2
     await third.close()
+
+
+async def _refused_the_lock(database: AgentDatabase) -> None:
+    """Until it has noticed that its session ended, and found the lock taken."""
+    found = ""
+    while "another has it" not in found:
+        await asyncio.sleep(0.01)
+        if not database.held:
+            with pytest.raises(StoreUnavailable) as refused:
+                await insert(database, call())
+            found = str(refused.value)
 
 
 async def _until(connection: asyncpg.Connection, query: str) -> None:
