@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from functools import partial
 
 import msgspec
@@ -136,7 +137,9 @@ class Pair:
 
     def write(self, name: str, *, budget_us: int = 10 * SECOND) -> Write:
         """A write for shard 1."""
-        return Write(WriteKind.CREATE, 1, name.encode(), "default", TIMER, None, self.here.boottime_us() + budget_us)
+        return Write(
+            WriteKind.CREATE, 1, name.encode(), "default", copy(TIMER), None, self.here.boottime_us() + budget_us
+        )
 
     def send(self, name: str, *, budget_us: int = 10 * SECOND) -> None:
         """Sends it; what is told of it comes into `answers`."""

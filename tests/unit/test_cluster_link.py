@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
 from tests.support.peers import SECOND, TIMER, Pair
 
-from tocsin.cluster.wire import read_to_owner
+from tocsin.cluster.wire import read_to_asker, read_to_owner
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import Written
 from tocsin.ports.observer import WritesSent
@@ -25,6 +26,22 @@ async def test_writes_that_come_together_travel_together_and_are_answered_one_by
     assert pair.answers["a"] == Written(TIMER, 7)
     assert isinstance(pair.answers["b"], TimerNotFound)
     assert pair.link.idle
+    pair.end()
+
+
+async def test_the_answer_to_a_create_does_not_bring_the_timer_back() -> None:
+    pair = Pair()
+    pair.send("a")
+    await pair.turn()
+    ((write, settle),) = pair.owned.accepted
+    # The owner has its own copy, and names it.
+    write.timer.firing = "3-1a"
+    settle(Written(write.timer, 7))
+    await pair.turn(to_asker=False)
+    ((answer,),) = (read_to_asker(frame).answers for frame in pair.theirs.sent)
+    assert not answer.record
+    await pair.turn()
+    assert pair.answers["a"] == Written(structs.replace(TIMER, firing="3-1a"), 7)
     pair.end()
 
 

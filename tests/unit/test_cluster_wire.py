@@ -43,21 +43,31 @@ from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Writ
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
-#: One message of each kind, in the form of the first release that forwards writes.
+#: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
 MESSAGES = {
     "ops": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b"")
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
+        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
     "ask": Ask(5),
     "look": Look(),
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "tick": Tick(2**40),
     "answers": Answers([
-        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")]))
+        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
+        Answer(4, 78, firing="3-1a"),
     ]),
     "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
     "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
     "bye": Bye(9),
+}  # fmt: skip
+EARLIER = {
+    "ops": Ops(7, 1_500, [
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    ]),
+    "answers": Answers([
+        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
+    ]),
 }  # fmt: skip
 TO_OWNER = ("ops", "ask", "look", "http")
 
@@ -71,6 +81,11 @@ def test_the_form_of_a_message_stays(name: str) -> None:
     """An earlier release reads and writes these bytes: a change here breaks rolling restarts."""
     assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
     assert read(name, bytes.fromhex(VECTORS["messages"][name])) == MESSAGES[name]
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_the_former_form_of_a_message_is_read(name: str) -> None:
+    assert read(name, bytes.fromhex(VECTORS["earlier"][name])) == EARLIER[name]
 
 
 def test_there_is_a_vector_of_each_kind() -> None:
@@ -212,6 +227,18 @@ def test_a_written_timer_arrives_as_it_was(timer: Timer, at: int) -> None:
     came = result_of(message.answers[0])
     assert isinstance(came, Written)
     assert (came.next_attempt_at, parts(came.timer)) == (at, parts(timer))
+
+
+@given(timer=TIMERS, at=INTEGERS, firing=st.text(min_size=1))
+def test_a_brief_answer_brings_what_the_owner_added(timer: Timer, at: int, firing: str) -> None:
+    written = msgspec.structs.replace(timer, firing=firing)
+    answer = answer_of(1, Written(written, at), brief=True)
+    assert not answer.record
+    message = read_to_asker(encode(Answers([answer])))
+    assert isinstance(message, Answers)
+    came = result_of(message.answers[0], timer)
+    assert isinstance(came, Written)
+    assert (came.next_attempt_at, parts(came.timer)) == (at, parts(written))
 
 
 def every_error() -> list[type[TocsinError]]:

@@ -310,7 +310,7 @@ class PeerLink:
             sent = self._in_flight.pop(answer.id, None)
             if sent is None:
                 continue
-            result = _read(answer)
+            result = _read(answer, sent.write)
             if isinstance(result, ShardMoved):
                 moved += 1
             else:
@@ -387,9 +387,9 @@ class PeerLink:
             self._observe(WritesForwarded(outcome, writes))
 
 
-def _read(answer: Answer) -> Written | TocsinError | None:
+def _read(answer: Answer, write: Write) -> Written | TocsinError | None:
     """The answer. A timer that only a newer release can read was written all the same; the client has to ask again."""
     try:
-        return result_of(answer)
+        return result_of(answer, write.timer)
     except RecordUndecodable as error:
         return ShardUnavailable(f"it was written, and the answer can't be read by this release: {error}")

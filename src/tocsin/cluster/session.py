@@ -140,14 +140,15 @@ class PeerSession:
                 continue
             self._last_id = op.id
             self._under_way += 1
-            self.quiet.clear()
             try:
                 if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
                     # Whoever sent it may be dead by now, and its client have written again by another way.
                     raise ShardMoved("it was under way for too long")
                 self._accept(op, issued + message.elapsed_us + op.budget_us)
             except TocsinError as error:
-                self._answered(op.id, error)
+                self._answered(op.id, False, error)
+        if self._under_way:
+            self.quiet.clear()
 
     def _accept(self, op: Op, deadline_us: int) -> None:
         try:
@@ -155,7 +156,7 @@ class PeerSession:
         except RecordUndecodable as error:
             # Of a newer release, perhaps; nothing was written.
             raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
-        self._local.accept(write, op.version, partial(self._answered, op.id))
+        self._local.accept(write, op.version, partial(self._answered, op.id, op.brief))
 
     async def _relay(self, request: Http) -> None:
         try:
@@ -176,9 +177,9 @@ class PeerSession:
 
     # ------------------------------------------------------------------ answers
 
-    def _answered(self, number: int, result: Written | TocsinError | None) -> None:
+    def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
         self._under_way -= 1
-        self._answers.append(answer_of(number, result))
+        self._answers.append(answer_of(number, result, brief=brief))
         if not self._flush_planned:
             self._flush_planned = True
             asyncio.get_running_loop().call_soon(self._flush)

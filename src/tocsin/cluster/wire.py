@@ -13,12 +13,13 @@ import msgspec
 
 from tocsin.model import errors
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
-from tocsin.model.timer import Changes, decode_record, encode_record
+from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
 
 
 class Op(msgspec.Struct, array_like=True, gc=False):
-    """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it."""
+    """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
+    sender keeps the timer that it sends, and need not be told more than what the owner made of it."""
 
     id: int
     kind: int
@@ -28,6 +29,7 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     namespace: str
     budget_us: int
     body: bytes
+    brief: bool = False
 
 
 class Ops(msgspec.Struct, tag="o", array_like=True):
@@ -73,12 +75,14 @@ class Failure(msgspec.Struct, array_like=True, gc=False):
 
 
 class Answer(msgspec.Struct, array_like=True, gc=False):
-    """A write's: the record and the next attempt's instant, nothing after a delete, or why not."""
+    """A write's: the record and the next attempt's instant, nothing after a delete, or why not. To a brief one: instead of
+    the record, the `firing` that the owner gave to the timer, which has changed in nothing else."""
 
     id: int
     at: int = 0
     record: bytes = b""
     failure: Failure | None = None
+    firing: str = ""
 
 
 class Answers(msgspec.Struct, tag="a", array_like=True):
@@ -117,6 +121,7 @@ _to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
 _to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
+_KINDS = {int(kind): kind for kind in WriteKind}
 
 
 _M = TypeVar("_M")
@@ -174,27 +179,35 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
     """The write as it travels."""
-    if write.timer is not None:
-        body = encode_record(write.timer)
-    else:
-        body = b"" if write.changes is None else _json.encode(write.changes)
-    return Op(id, int(write.kind), write.shard_id, version, write.uuid, write.namespace, budget_us, body)
+    kind, shard_id, uuid, namespace, timer, changes, _ = write
+    if timer is not None:
+        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, encode_record(timer), True)
+    body = b"" if changes is None else _json.encode(changes)
+    return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body)
 
 
 def write_of(op: Op, deadline_us: int) -> Write:
     """The write as it came; RecordUndecodable, also for what only a newer release can ask for."""
-    try:
-        kind = WriteKind(op.kind)
-        timer = decode_record(op.body) if kind is WriteKind.CREATE else None
-        changes = _changes.decode(op.body) if kind is WriteKind.UPDATE else None
-    except ValueError as error:  # that of msgspec is one
-        raise RecordUndecodable(str(error)) from error
+    kind = _KINDS.get(op.kind)
+    timer: Timer | None = None
+    changes: Changes | None = None
+    if kind is WriteKind.CREATE:
+        timer = decode_record(op.body)
+    elif kind is WriteKind.UPDATE:
+        try:
+            changes = _changes.decode(op.body)
+        except ValueError as error:  # that of msgspec is one
+            raise RecordUndecodable(str(error)) from error
+    elif kind is None:
+        raise RecordUndecodable(f"a write of kind {op.kind}")
     return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us)
 
 
-def answer_of(id: int, result: Written | TocsinError | None) -> Answer:
+def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:
     """A result as it travels."""
     if isinstance(result, Written):
+        if brief and result.timer.firing:
+            return Answer(id, result.next_attempt_at, firing=result.timer.firing)
         return Answer(id, result.next_attempt_at, encode_record(result.timer))
     if result is None:
         return Answer(id)
@@ -202,10 +215,13 @@ def answer_of(id: int, result: Written | TocsinError | None) -> Answer:
     return Answer(id, failure=Failure(type(result).__name__, str(result), fields))
 
 
-def result_of(answer: Answer) -> Written | TocsinError | None:
-    """A result as it came; RecordUndecodable."""
+def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinError | None:
+    """A result as it came, to the write that sent this timer, if any; RecordUndecodable."""
     if answer.failure is not None:
         return _error_of(answer.failure)
+    if answer.firing and sent is not None:
+        sent.firing = answer.firing
+        return Written(sent, answer.at)
     return Written(decode_record(answer.record), answer.at) if answer.record else None
 
 

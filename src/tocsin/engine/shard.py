@@ -93,8 +93,13 @@ class Shard:
 
     # ------------------------------------------------------------------ writes
 
+    @property
+    def takes(self) -> bool:
+        """Whether writes are accepted: not while it isn't owned, or is being handed over and all but gone."""
+        return self.window is not None and not self.closed
+
     def accept(self, op: Op) -> None:
-        """Takes a write; ShardMoved if the shard isn't owned, or is being handed over and all but gone."""
+        """Takes a write; ShardMoved unless it `takes` any."""
         if self.window is None or self.closed:
             raise ShardMoved(f"shard {self.shard_id} is changing hands; try again")
         self.window.accept(op)

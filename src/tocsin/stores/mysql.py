@@ -195,7 +195,7 @@ class MysqlStore:
         return await self._commits.run(
             self._lanes,
             batches,
-            lambda pool: pool.run(
+            lambda pool: pool.run_in_task(
                 Doing.WRITING,
                 lambda connection: mysql_write.apply(connection, batches, self._edges, self._limits),
             ),

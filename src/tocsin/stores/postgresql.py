@@ -181,7 +181,9 @@ class PostgresStore:
         return await self._commits.run(
             self._lanes,
             batches,
-            lambda pool: postgresql_write.apply(lambda work: pool.run(Doing.WRITING, work), batches, self._edges),
+            lambda pool: postgresql_write.apply(
+                lambda work: pool.run_in_task(Doing.WRITING, work), batches, self._edges
+            ),
         )
 
     async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:

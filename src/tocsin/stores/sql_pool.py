@@ -108,6 +108,18 @@ class Pool(ABC, Generic[S, C]):
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
+    async def run_in_task(self, doing: Doing, work: Callable[[C], Awaitable[T]]) -> T:
+        """The same, for a caller that is a task of its own which nobody cancels: one task less for each commit."""
+        await self._acquire()
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            return await self._work(doing, work, bounded=True)
+        finally:
+            self._running.discard(task)
+            self._free.release()
+
     async def _acquire(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"{self._settings.place} is not open")
