@@ -283,8 +283,8 @@ def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
     figures = Figures(UiLimits(figures_buckets=3, figures_destinations_max=2), NOW, lambda: gauges)
     for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
         figures(attempt(outcome))
-    figures(TimersCreated(0, "default", 5))
-    figures(TimersChanged(0, "default", "deleted", 2))
+    figures(TimersCreated("default", 5))
+    figures(TimersChanged("default", "deleted", 2))
     assert (figures.pulse("default").created, figures.pulse("default").changed) == (5, 8)
     bucket = figures.present
     assert (bucket.rings, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)

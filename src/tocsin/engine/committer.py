@@ -201,6 +201,7 @@ class Lane:
         duration = context.clock.boottime_us() - began
         self._learn(sum(len(batch.finished) for _, batch in batches), duration)
         upserts = deletes = history = 0
+        written: list[Batch] = []
         for (shard, batch), result in zip(batches, results, strict=True):
             if result is Applied.OWNERSHIP_LOST:
                 shard.fenced(batch)
@@ -209,7 +210,8 @@ class Lane:
             upserts += len(batch.store.upserts)
             deletes += len(batch.store.deletes)
             history += len(batch.store.history)
-            self._tell(shard, batch)
+            written.append(batch)
+        self._tell(written)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
 
     def _learn(self, finished: int, duration_us: int) -> None:
@@ -221,21 +223,23 @@ class Lane:
         elif finished >= self._finished_max:
             self._finished_max = min(self._finished_max * 5 // 4, limits.batch_rows_max)
 
-    def _tell(self, shard: Shard, batch: Batch) -> None:
+    def _tell(self, written: Sequence[Batch]) -> None:
+        """Of all shards together: with many of them, a commit brings hardly more than one write for each."""
         created: dict[str, int] = {}
         changed: dict[tuple[str, str], int] = {}
-        for op, answer in zip(batch.ops, batch.answers, strict=True):
-            if not op.from_client or isinstance(answer, Exception):
-                continue
-            if op.timer is not None:
-                created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
-            else:
-                word = "updated" if op.changes is not None else "deleted"
-                changed[op.namespace, word] = changed.get((op.namespace, word), 0) + 1
+        for batch in written:
+            for op, answer in zip(batch.ops, batch.answers, strict=True):
+                if not op.from_client or isinstance(answer, Exception):
+                    continue
+                if op.timer is not None:
+                    created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
+                else:
+                    word = "updated" if op.changes is not None else "deleted"
+                    changed[op.namespace, word] = changed.get((op.namespace, word), 0) + 1
         for namespace, count in created.items():
-            self._context.observe(TimersCreated(shard.shard_id, namespace, count))
+            self._context.observe(TimersCreated(namespace, count))
         for (namespace, word), count in changed.items():
-            self._context.observe(TimersChanged(shard.shard_id, namespace, word, count))
+            self._context.observe(TimersChanged(namespace, word, count))
 
     def _postpone(self, batches: list[tuple[Shard, Batch]], error: StoreUnavailable) -> None:
         """Clients hear at once that the store can't write; the engine's own operations stay for the next try."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 class TimersCreated(NamedTuple):
     """Creates became durable."""
 
-    shard_id: int
     namespace: str
     timers: int
 
@@ -20,7 +19,6 @@ class TimersCreated(NamedTuple):
 class TimersChanged(NamedTuple):
     """Updates or deletes became durable; `kind` is `updated` or `deleted`."""
 
-    shard_id: int
     namespace: str
     kind: str
     timers: int
