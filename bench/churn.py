@@ -30,7 +30,7 @@ from bench.churn_variants import VARIANTS, Variant, prepared, put_back
 from bench.database import database
 from bench.store import OWNER, RECORD
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MIN, HistoryRow, Key, ShardBatch, StoredRow, generation
+from tocsin.ports.store import KEY_MIN, HistoryRow, Key, ShardBatch, Store, StoredRow, generation
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_keys import LeftEdges
 
@@ -58,7 +58,7 @@ class Queue:
     """Timers that come and go. `pending` are waiting in the steady state, `retries` is the share that is not done when it
     rings and comes again later."""
 
-    def __init__(self, store: PostgresStore, pending: int, retries: float, history: bool) -> None:
+    def __init__(self, store: Store, pending: int, retries: float, history: bool) -> None:
         self._store = store
         self._random = random.Random(11)
         self._spread = 2 * pending
@@ -87,6 +87,14 @@ class Queue:
             parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
             self._create(parts)
             await self._store.apply([part for part in parts if part.upserts])
+
+    async def settle(self, far: int = 0) -> None:
+        """Fills, and goes on until what is due in a round is what is made in one. Measuring begins afterwards."""
+        await self.fill(far)
+        while self.made < 3 * self._spread // 2:
+            await self.round()
+        for kept in (self.write_s, self.from_mark_s, self.from_beginning_s):
+            kept.clear()
 
     async def round(self) -> None:
         """One commit: what is due is done or comes again, and new timers are created."""
@@ -202,12 +210,7 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: C
 
 async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) -> dict[str, Any]:
     queue = Queue(store, args.pending, args.retries, args.history)
-    await queue.fill(args.far)
-    # Until what is due in a round is what is made in one.
-    while queue.made < 3 * args.pending:
-        await queue.round()
-    for kept in (queue.write_s, queue.from_mark_s, queue.from_beginning_s):
-        kept.clear()
+    await queue.settle(args.far)
     first, wal, finished, began = await sizes.now(), await sizes.wal(), queue.finished, time.monotonic()
     dead_max, samples = 0.0, []
     while queue.finished - finished < args.timers and time.monotonic() - began < args.seconds_max:
@@ -229,15 +232,16 @@ async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) ->
         # Nothing else than the fence updates rows without moving them in the index.
         "fences in place, share": (last["updates in place"] - first["updates in place"])
         / (len(queue.write_s) * SHARDS),
-        **_latencies("load from the mark", queue.from_mark_s),
-        **_latencies("load from the beginning", queue.from_beginning_s),
+        **latencies("load from the mark", queue.from_mark_s),
+        **latencies("load from the beginning", queue.from_beginning_s),
         "WAL bytes a timer": (await sizes.wal() - wal) / passed,
         "seconds": time.monotonic() - began,
         "samples": samples,
     }
 
 
-def _latencies(name: str, each_s: list[float]) -> dict[str, float]:
+def latencies(name: str, each_s: list[float]) -> dict[str, float]:
+    """How long something took in the beginning, in the end and at worst, in ms."""
     tenth = max(len(each_s) // 10, 1)
     return {
         f"{name} ms, p50 of the first tenth": statistics.median(each_s[:tenth]) * 1e3,
