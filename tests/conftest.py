@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.time_limit import limit_coroutine
+
 pytest_plugins = ["tests.support.servers"]
 
-#: Tests that start servers as processes, or try very many cases: left out of `make test-fast`.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Images of containers like to set it. But the tests start hundreds of processes, and where nothing keeps what was
+    # compiled, each of them compiles all its modules anew, which takes more than all the rest of its start.
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(__file__).parents[1] / "build" / "bytecode")
+    sys.dont_write_bytecode = False
+
+#: Tests that start servers as processes, or try very many cases, the longest first: left out of `make test-fast`.
 _SLOW = (
     "tests/crash/",
-    "tests/e2e/",
-    "tests/integration/server/",
+    "tests/integration/api/test_openapi.py",
     "tests/integration/cluster/",
+    "tests/e2e/",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",
     "tests/integration/cli/test_tutorials.py",
-    "tests/integration/api/test_openapi.py",
+    "tests/integration/stores/test_shared_server.py",
     "test_random_histories_look_like_the_memory",
+    "tests/integration/server/",
 )
 
 
@@ -34,8 +46,21 @@ def logging_as_it_was() -> Iterator[None]:
     root.handlers[:] = handlers
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the slow ones by where they stand."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the slow ones by where they stand. Where several processes share the tests, these come first, so that at the
+    end none of them has a long one left while the others have nothing to do."""
     for item in items:
-        if any(part in item.nodeid for part in _SLOW):
+        if _place(item) < len(_SLOW):
             item.add_marker(pytest.mark.slow)
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((place for place, part in enumerate(_SLOW) if part in item.nodeid), len(_SLOW))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Tells the test's coroutine of its time limit."""
+    limit_coroutine(item)

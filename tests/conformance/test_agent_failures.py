@@ -21,16 +21,19 @@ from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
 
 T = TypeVar("T")
+#: How long things may take on a machine with much else to do, before a test gives up.
+PATIENCE_S = 60
 IMPATIENT = SqlSettings(lock_wait_s=0.05, lock_retry_s=0.02, lock_check_s=0.05, connect_timeout_s=2.0)
 
 
 async def until_available(work: Callable[[], Awaitable[T]]) -> T:
     """What it returns once the database is there again."""
-    while True:
-        try:
-            return await work()
-        except StoreUnavailable:
-            await asyncio.sleep(0.02)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await work()
+            except StoreUnavailable:
+                await asyncio.sleep(0.02)
 
 
 # ------------------------------------------------------------------ every database
@@ -46,7 +49,7 @@ async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
             await second.open()
         await first.close()
         await first.close()
-        third = AgentDatabase(url, IMPATIENT)
+        third = AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await third.open()
         await third.close()
         with pytest.raises(StoreUnavailable, match="not open"):
@@ -57,7 +60,7 @@ async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
 
 async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
-        first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=30))
+        first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await first.open()
         opening = asyncio.create_task(second.open())
         await asyncio.sleep(0)
@@ -241,8 +244,9 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     one = call()
     inserting = asyncio.create_task(insert(database, one))
     # There is nothing to wait on for a backend that waits.
-    while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE_S):
+        while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     await terminate_sessions(postgresql_url, "tocsin agent")
     with pytest.raises(OutcomeUnknown):
         await inserting

@@ -14,9 +14,9 @@ from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
 CLIENTS = 16
-#: A client's pause between two requests, on average: several hundred requests a second in all. Without one, the load itself
-#: starves the nodes of a small machine, and what is seen is that.
-PACE_S = 0.02
+#: A client's pause between two requests, on average: two or three hundred requests a second in all. Without one, the load
+#: itself starves the nodes of a small machine, and what is seen is that.
+PACE_S = 0.05
 
 
 class ClusterLoad:

@@ -21,9 +21,12 @@ from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 
-KILLS = 8
+KILLS = 5
 CLIENTS = 12
 LIFETIME_S = (0.4, 2.0)
+#: Between two calls of a client: some are under way at any moment, and not so many that waiting for their ends and checking
+#: them takes longer than the kills.
+PACE_S = 0.05
 TENANTS = 5
 #: The grace after which the watchdog helps, short enough for a test.
 SETTINGS = {"TOCSIN_AGENT_WATCHDOG_GRACE": "4s", "TOCSIN_AGENT_REQUEST_TIMEOUT": "5s", "TOCSIN_SHARDS": "1"}
@@ -88,6 +91,7 @@ class Load:
                 await asyncio.sleep(0.02)
             assert answer["serviceCallId"] not in self.accepted, "two calls under one id"
             self.accepted[answer["serviceCallId"]] = Accepted(tenant, number, due_at if delay_us else 0)
+            await asyncio.sleep(PACE_S)
         client.close()
 
 
@@ -169,21 +173,21 @@ def check(load: Load, details: dict[str, dict[str, Any]], receiver: SlowReceiver
     assert statuses["Succeeded"] > len(details) * 0.9
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(180)
 async def test_killed_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
     await run(tmp_path)
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(180)
 async def test_killed_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
     await run(tmp_path, "--broker", nats.url)
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(180)
 async def test_killed_on_postgresql_with_nats(tmp_path: Path, nats: NatsServer, postgresql_url: str) -> None:
     await run(tmp_path, "--broker", nats.url, "--agent-database", postgresql_url)
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(180)
 async def test_killed_with_the_timer_engine(tmp_path: Path) -> None:
     await run(tmp_path, "--agent-timer", "engine")

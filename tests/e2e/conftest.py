@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import Window, chromium, chromium_path, window
@@ -15,13 +15,14 @@ from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
+    """One for all tests of a process, whose event loop they therefore share; each has windows of its own."""
     async with chromium() as running:
         yield running
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
     chromium_path()
     running = ServerProcess(tmp_path / "data")
@@ -30,12 +31,12 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
     await running.stop()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def api(server: ServerProcess) -> Api:
     return Api(server)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def inbox() -> AsyncIterator[tuple[Inbox, str]]:
     """A receiver: what came, and its URL."""
     inbox = Inbox()
@@ -43,7 +44,7 @@ async def inbox() -> AsyncIterator[tuple[Inbox, str]]:
         yield inbox, receiver.url
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window]:
     """A window whose script must have nothing to complain about in the end."""
     async with window(browser, server.url) as opened:
@@ -51,7 +52,7 @@ async def shown(browser: Browser, server: ServerProcess) -> AsyncIterator[Window
         assert opened.complaints == []
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def tenant(server: ServerProcess) -> Tenant:
     return Tenant(server)
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Route, expect
 
 from tests.e2e.browser import Window, window
@@ -16,6 +17,9 @@ from tests.support.calls import Inbox
 from tests.support.command import command
 from tests.support.server import ServerProcess
 from tocsin.agent.limits import AgentLimits
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOWHERE = "http://127.0.0.1:9/hook"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

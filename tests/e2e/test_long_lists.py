@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.browser import Window, window
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api
 from tests.support.server import ServerProcess
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
 

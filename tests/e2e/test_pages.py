@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import SIZES, Window, window
@@ -15,6 +16,9 @@ from tests.support.calls import Api, Inbox
 from tests.support.cluster import view
 from tests.support.command import command
 from tests.support.server import ServerProcess
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -253,7 +257,7 @@ async def test_namespaces_are_made_paused_and_resumed(shown: Window, api: Api) -
     await expect(card).to_contain_text("for 1 d")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def guarded(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str, str]]:
     """A server that wants keys, an administrator's key, and a reader's."""
     server = ServerProcess(tmp_path / "guarded", "--host", "0.0.0.0")

@@ -9,11 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Route, expect
 
 from tests.e2e.browser import Window, window
 from tests.support.calls import Api, Inbox
 from tests.support.server import ServerProcess
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
 LATER = {"delay": "1h"}

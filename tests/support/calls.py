@@ -12,6 +12,9 @@ from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.instants import parse_instant
 
+#: How long things may take on a machine with much else to do, before a test gives up.
+PATIENCE_S = 60.0
+
 
 @dataclass
 class Call:
@@ -48,13 +51,13 @@ class Inbox:
         async with self._changed:
             self._changed.notify_all()
 
-    async def wait(self, condition: Callable[[list[Call]], bool], timeout_s: float = 20.0) -> list[Call]:
+    async def wait(self, condition: Callable[[list[Call]], bool], timeout_s: float = PATIENCE_S) -> list[Call]:
         """The calls, once the condition holds of them; TimeoutError."""
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: condition(self.calls))
         return self.calls
 
-    async def count(self, number: int, timeout_s: float = 20.0) -> list[Call]:
+    async def count(self, number: int, timeout_s: float = PATIENCE_S) -> list[Call]:
         """The calls, once there are that many."""
         return await self.wait(lambda calls: len(calls) >= number, timeout_s)
 
@@ -84,7 +87,7 @@ class Api:
         return timer
 
     async def settled(
-        self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = 20.0
+        self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = PATIENCE_S
     ) -> Any:
         """The timer, once its status is this. The API has no way to be told, so it is asked."""
         async with asyncio.timeout(timeout_s):

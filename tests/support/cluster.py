@@ -23,6 +23,9 @@ from tests.support.server import ServerProcess
 #: How long things may take on a machine with much else to do, before a test gives up.
 _PATIENCE_S = 60.0
 
+#: So that nodes find one another soon. Who is silent is given up after the usual time.
+SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
+
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql")
 
@@ -51,7 +54,7 @@ def now_us() -> int:
 
 def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = None) -> ServerProcess:
     """A node, not started. It has no service agent: these tests are about timers."""
-    env = {"TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
+    env = {**SOON, "TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
     return ServerProcess(folder / name, "--store", store, "--no-agent", *flags, env=env)
 
 

@@ -19,30 +19,31 @@ class Client:
 
     async def post(self, path: str, body: Any, timeout_s: float = 15.0) -> tuple[int, Any]:
         """The status and decoded body; OSError, EOFError or TimeoutError when there was no complete answer."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._post(path, json.dumps(body).encode())
-        except BaseException:
-            self.close()
-            raise
+        raw = json.dumps(body).encode()
+        return await self._ask(
+            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
+            % (path.encode(), self._headers, len(raw))
+            + raw,
+            timeout_s,
+        )
 
     async def get(self, path: str, timeout_s: float = 15.0) -> tuple[int, Any]:
         """The same for a GET."""
-        async with asyncio.timeout(timeout_s):
-            return await self._exchange(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
+        return await self._ask(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
 
     async def delete(self, path: str, timeout_s: float = 15.0) -> int:
         """The status of a DELETE."""
-        async with asyncio.timeout(timeout_s):
-            status, _ = await self._exchange(b"DELETE %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode())
-            return status
+        status, _ = await self._ask(b"DELETE %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
+        return status
 
-    async def _post(self, path: str, body: bytes) -> tuple[int, Any]:
-        return await self._exchange(
-            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
-            % (path.encode(), self._headers, len(body))
-            + body
-        )
+    async def _ask(self, request: bytes, timeout_s: float) -> tuple[int, Any]:
+        """On a connection whose answer is not waited for any more nothing else is asked: it would get that answer."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._exchange(request)
+        except BaseException:
+            self.close()
+            raise
 
     async def _exchange(self, request: bytes) -> tuple[int, Any]:
         if self._reader is not None and self._reader.at_eof():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
+from tocsin.agent.events import AgentLost, AgentStepFailed
 from tocsin.ports.observer import PeerRefused
+from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
 from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
 
 
@@ -19,3 +21,12 @@ def test_refused_peers_are_logged_in_rations_and_counted() -> None:
         log(PeerRefused("10.0.0.9:1", "it doesn't know the cluster's secret"))
     assert lines[-1]["suppressed"] == 50 - REFUSED_PEER_LINES_PER_SECOND_MAX
     assert lines[-1]["log_level"] == "warning"
+
+
+def test_who_runs_the_agent_is_logged_however_much_fails_in_that_moment() -> None:
+    with capture_logs() as lines:
+        log = AgentLog(lambda: 1.0)
+        for _ in range(50):
+            log(AgentStepFailed("outbox mark", "node two runs the agent on it now"))
+        log(AgentLost("node two runs the agent on it now"))
+    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + ["agent lost"]

@@ -41,6 +41,9 @@ AGENT_LEVELS: dict[type, int] = {
     bus.BrokerConnection: logging.WARNING,
 }
 
+#: Who runs the agent: rare, and most wanted among the many failures that come with it.
+_NEVER_LEFT_OUT = (events.AgentStarted, events.AgentStandsBy, events.AgentLost)
+
 
 class AgentLog:
     """An observer that writes one line per event worth reading. A failed call is a warning, rationed like all that can
@@ -62,7 +65,7 @@ class AgentLog:
             if self._debug:
                 self._logger.debug(words(type(event).__name__), **_fields(event))
             return
-        extra = self._warnings.grant()
+        extra = {} if isinstance(event, _NEVER_LEFT_OUT) else self._warnings.grant()
         if extra is not None:
             self._logger.log(level, words(type(event).__name__), **_fields(event), **extra)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import running, until, view
+from tests.support.cluster import SOON, running, until, view
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.uuid7 import Uuid7Source
@@ -19,7 +19,7 @@ _new_id = Uuid7Source(lambda: 1_800_000_000_000_000)
 
 
 def node(folder: Path, name: str, store: str, *flags: str, **env: str) -> ServerProcess:
-    env = {"TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", **env}
+    env = {**SOON, "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", **env}
     return ServerProcess(folder / name, "--store", store, *flags, env=env)
 
 

@@ -13,7 +13,7 @@ from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
 FAR = "2040-01-01T00:00:00Z"
-TIMERS = 60
+TIMERS = 24
 
 
 def _timer(number: int, url: str, at: str = FAR) -> dict[str, object]:

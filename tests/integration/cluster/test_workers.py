@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import owners, until, view
+from tests.support.cluster import SOON, owners, until, view
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.uuid7 import Uuid7Source
@@ -22,7 +22,8 @@ FAR = "2040-01-01T00:00:00Z"
 @pytest.fixture
 async def workers(tmp_path: Path, postgresql_url: str) -> AsyncIterator[ServerProcess]:
     """Two workers that share the shards."""
-    server = ServerProcess(tmp_path / "data", "--store", postgresql_url, "--workers", "2", "--shards", "8")
+    flags = ("--store", postgresql_url, "--workers", "2", "--shards", "8")
+    server = ServerProcess(tmp_path / "data", *flags, env=SOON)
     await server.start(60)
 
     async def shared() -> bool:

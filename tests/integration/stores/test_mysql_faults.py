@@ -28,6 +28,8 @@ from tocsin.stores.mysql_errors import TRANSLATED
 from tocsin.stores.sql_pool import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
+#: How long things may take on a machine with much else to do, before a test gives up.
+PATIENCE_S = 60
 #: By the key, so that nothing else is locked: the row of shard 0, its live timers.
 LOCK_SHARD = (b"BEGIN", b"SELECT 1 FROM timers WHERE shard_id = 0 AND row_type = 1 FOR UPDATE")
 LOCK_TIMERS = (b"BEGIN", b"SELECT 1 FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = 0 AND row_type = 2 FOR UPDATE")
@@ -52,8 +54,9 @@ async def writer(store: MysqlStore) -> int:
 
 async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:
     """Until the condition holds in somebody's list of sessions: only the server's own tells."""
-    while not (await other.rows(condition))[0][0]:  # noqa: ASYNC110
-        await asyncio.sleep(interval_s)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await other.rows(condition))[0][0]:  # noqa: ASYNC110
+            await asyncio.sleep(interval_s)
 
 
 async def until_waiting(other: Connection, count: int = 1) -> None:
@@ -81,8 +84,9 @@ async def until_gone(other: Connection, thread_id: int) -> None:
 
 async def until_noticed(connection: Connection) -> None:
     """Until a session knows that the server ended it."""
-    while not connection.is_closed():  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(PATIENCE_S):
+        while not connection.is_closed():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 # -- the server ends

@@ -30,6 +30,9 @@ from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_pool import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
 
+#: How long things may take on a machine with much else to do, before a test gives up.
+PATIENCE_S = 60
+
 
 @pytest_asyncio.fixture
 async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
@@ -77,8 +80,9 @@ async def writer_pid(store: PostgresStore) -> int:
 async def until_waiting(other: Any, count: int = 1) -> None:
     """Until so many sessions wait for a lock: only the server's own list tells."""
     sql = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
-    while await other.fetchval(sql) < count:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(PATIENCE_S):
+        while await other.fetchval(sql) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 # -- the server ends
@@ -256,8 +260,9 @@ async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_who
         async with session(postgresql_url) as other:
             sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
             # The session ends by itself; again only the server knows.
-            while await other.fetchval(sql, pid):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+            async with asyncio.timeout(PATIENCE_S):
+                while await other.fetchval(sql, pid):  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
         assert await loaded(beside) == rows
 
 

@@ -17,6 +17,8 @@ DATABASE_ERRORS = (
     sqlite3.Error,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    # Of a session that the server has just ended, before its end has been read to the last byte.
+    asyncpg.InternalClientError,
     OSError,
     TimeoutError,
 )

@@ -139,9 +139,10 @@ class PostgresqlDatabase:
     async def _claim(self, engine: AsyncEngine, lock: LeaderLock) -> None:
         try:
             async with engine.begin() as connection:
-                await connection.run_sync(lock.claim)
+                term = await connection.run_sync(lock.claim)
         except DATABASE_ERRORS as error:
             raise postgresql_meaning(error, self._name) from error
+        lock.begin(term)
 
     @property
     def term(self) -> int:

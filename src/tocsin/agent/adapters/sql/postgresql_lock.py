@@ -83,7 +83,8 @@ class _Watch:
 
 
 class LeaderLock:
-    """One agent's side of it. `acquire`, then `claim` in a transaction of its own, then `fence` in each that writes.
+    """One agent's side of it. `acquire`, then `claim` in a transaction of its own, `begin` once that is committed, then
+    `fence` in each that writes.
 
     When the lock's session ends, `check` refuses, so that nothing new is begun, and the lock is tried for again: if
     nobody has claimed the database meanwhile, this agent goes on as if nothing had been. Otherwise it is over: `lost`
@@ -185,7 +186,7 @@ class LeaderLock:
         connection.add_termination_listener(lambda _: self._session_ended.set())
         self._connection, self._trouble = connection, ""
 
-    def claim(self, connection: Connection) -> None:
+    def claim(self, connection: Connection) -> int:
         """Makes the next term this agent's, waiting for the transactions of the one before. To be committed."""
         made = connection.execute(
             update(agent_leader)
@@ -197,7 +198,12 @@ class LeaderLock:
             )
             .returning(_leader.term)
         )
-        self.term = made.scalar_one()
+        return int(made.scalar_one())
+
+    def begin(self, term: int) -> None:
+        """The term is this agent's from now on. Not before the commit: a beat between the two, which doesn't find the term
+        yet, would be taken for another's turn."""
+        self.term = term
 
     def fence(self, connection: Connection) -> None:
         """Holds the term until the transaction ends. Raises StoreUnavailable when it is another's."""
@@ -212,7 +218,9 @@ class LeaderLock:
         while not self._over.is_set():
             if await self._beat():
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._session_ended.wait(), self._settings.lock_check_s)
+                    # Not `wait_for`, which forgets that it was cancelled when the session ends in the same moment.
+                    async with asyncio.timeout(self._settings.lock_check_s):
+                        await self._session_ended.wait()
                 continue
             await self._drop()
             try:

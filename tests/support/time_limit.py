@@ -1,0 +1,43 @@
+"""A test's time limit, told to its coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+#: So long before pytest-timeout would act. That raises its error in whatever code runs at that moment, and that may be
+#: another task of the event loop, which then ends with the error while the test goes on waiting.
+_EARLIER_S = 5.0
+
+
+def limited(test: Callable[..., Awaitable[None]], limit_s: float) -> Callable[..., Awaitable[None]]:
+    """The test, which raises TimeoutError where it waits when its time is over, so that it still cleans up."""
+
+    @functools.wraps(test)
+    async def run(*arguments: object, **fixtures: object) -> None:
+        async with asyncio.timeout(limit_s):
+            await test(*arguments, **fixtures)
+
+    return run
+
+
+def limit_coroutine(item: pytest.Item) -> None:
+    """Has the test, where it is a coroutine, keep to the limit that pytest-timeout has for it."""
+    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
+        return
+    limit_s = _limit_s(item)
+    if limit_s > _EARLIER_S:
+        item.obj = limited(item.obj, limit_s - _EARLIER_S)
+
+
+def _limit_s(item: pytest.Item) -> float:
+    """0 for none. A mark says `timeout(60)`; else the command line or pyproject.toml has it."""
+    mark = item.get_closest_marker("timeout")
+    if mark is not None:
+        return float(mark.args[0])
+    given = item.config.getoption("timeout")
+    return float(item.config.getini("timeout") or 0) if given is None else float(given)

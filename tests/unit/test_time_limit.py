@@ -1,0 +1,43 @@
+"""A test whose coroutine waits for ever ends, whichever task runs when its time is over, and cleans up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.support.time_limit import limited
+
+
+async def test_where_it_waits_it_is_told_that_its_time_is_over() -> None:
+    cleaned_up = []
+
+    async def waits_for_ever(fixture: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned_up.append(fixture)
+
+    with pytest.raises(TimeoutError):
+        await limited(waits_for_ever, 0.01)(fixture="server")
+    assert cleaned_up == ["server"]
+
+
+async def test_within_its_time_nothing_is_changed() -> None:
+    seen = []
+
+    async def ends(fixture: str) -> None:
+        seen.append(fixture)
+
+    await limited(ends, 60)("server")
+    assert seen == ["server"]
+
+
+@pytest.mark.timeout(5.2)
+async def test_each_coroutine_has_its_own_limit() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    waiting = asyncio.Event()
+    with pytest.raises(asyncio.CancelledError):
+        # The limit of this very test: its mark's, less what is left to pytest.
+        await waiting.wait()
+    assert task.uncancel() == 0
