@@ -95,7 +95,7 @@ function showCount() {
   const words = document.getElementById("shown");
   if (!words) return;
   const follows = "follows" in here.dataset;
-  const text = follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
+  const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
   if (words.textContent !== text) words.textContent = text;
 }
 
@@ -115,11 +115,16 @@ async function goOn() {
       const { chunk, follow } = await fetchRows(link.getAttribute("href"));
       // Other filters may have been chosen meanwhile.
       if (!here.isConnected) break;
-      table.append(chunk);
-      adopt(chunk);
+      // A search that goes on may have found nothing yet.
+      if (chunk.rows.length) {
+        table.append(chunk);
+        adopt(chunk);
+      }
+      showTimes(follow);
       here.querySelector("#follow").replaceWith(follow);
       here.toggleAttribute("data-follows", follow.querySelector("a") !== null);
       showCount();
+      if (!shown && !follow.querySelector("a")) return nothing(here);
       document.dispatchEvent(new CustomEvent("tocsin:rows"));
       await new Promise(requestAnimationFrame);
     }
@@ -133,6 +138,12 @@ async function goOn() {
     here.removeAttribute("aria-busy");
     loading = false;
   }
+}
+
+// A search that went on has come to its end without a match.
+function nothing(here) {
+  here.querySelector("#many").remove();
+  here.querySelector("#none").hidden = false;
 }
 
 // A chunk above that was shown before the reload: its rows come back when somebody goes there.

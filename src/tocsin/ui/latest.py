@@ -2,20 +2,20 @@
 
 Time is cut into spans, fine around now and coarse far away, and walked from the future into the past. A span with more
 timers than are still wanted is halved, its later half first; so a page costs a few dozen small reads, however many timers
-there are. Pages end where spans do, except among timers of one and the same microsecond.
+there are. One with more timers than a read looks through for a few that match is cut into parts of which each takes one
+read. Pages end where spans do, except among timers of one and the same microsecond.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.service import ListRequest, TimerView
-
-Lists = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
+from tocsin.service import ListRequest, TimerView, cursor_instant
+from tocsin.ui.search import Found, Lists, Patience
 
 _SECOND_US = 1_000_000
 _DAY_US = 86_400 * _SECOND_US
@@ -26,17 +26,29 @@ _DISTANCES_US = (
 )  # fmt: skip
 #: Reads for one page; a page that would take more is short and says where to go on.
 READS_MAX = 300
+#: Parts into which a span is cut at once.
+_PARTS_MAX = 64
 _CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
 
+_Span = tuple[int, int]
 
-async def latest(lists: Lists, request: ListRequest, now_us: int) -> tuple[list[TimerView], str | None]:
-    """The page of `request`, latest due first, and the cursor of the next; `request.cursor` is one of ours."""
+
+async def latest(
+    lists: Lists,
+    request: ListRequest,
+    now_us: int,
+    patience: Patience,
+    reached: Callable[[str], int] = cursor_instant,
+) -> Found:
+    """The page of `request`, latest due first, or as much of it as was found in time; `request.cursor` is one of ours.
+    `reached` tells how far a list has come that goes on at a cursor."""
     before, inside = _read(request.cursor)
     views: list[TimerView] = []
     spans = _spans(request, before, now_us)
+    advanced = False
     for _ in range(READS_MAX):
         if not spans:
-            return views, None
+            return Found(views)
         begin, end = spans.pop()
         wanted = request.limit - len(views)
         one_instant = end - begin == 1
@@ -46,25 +58,40 @@ async def latest(lists: Lists, request: ListRequest, now_us: int) -> tuple[list[
             execute_before=end,
             limit=wanted,
             cursor=inside if one_instant and inside else None,
+            reads_max=1,
         )
         found, cursor = await lists(span)
         if cursor is None:
             # Timers of one instant come in their own order, also over several pages.
             views += found if one_instant else reversed(found)
             inside = ""
+            advanced = True
         elif one_instant:
             views += found
             inside = cursor
             spans.append((begin, end))
+            advanced = True
+        elif len(found) >= wanted:
+            spans += _cut(begin, end, (end - begin) // 2)
         else:
-            middle = (begin + end) // 2
-            spans += [(begin, middle), (middle, end)]
-        if len(views) >= request.limit:
+            # Too many to look through at once; the part that was looked through says how many that is.
+            spans += _cut(begin, end, (reached(cursor) - begin) * 3 // 4)
+        if len(views) >= request.limit or (advanced and patience.over):
             break
-    return views, f"{spans[-1][1]}.{inside}" if spans else None
+    if not spans:
+        return Found(views)
+    place = spans[-1][1]
+    return Found(views, f"{place}.{inside}", place if len(views) < request.limit else None)
 
 
-def _spans(request: ListRequest, before: int | None, now_us: int) -> list[tuple[int, int]]:
+def _cut(begin: int, end: int, width: int) -> list[_Span]:
+    """Parts of about this width, at least two."""
+    parts = min(max(2, -(-(end - begin) // max(1, width))), _PARTS_MAX, end - begin)
+    points = [begin + (end - begin) * part // parts for part in range(parts + 1)]
+    return list(pairwise(points))
+
+
+def _spans(request: ListRequest, before: int | None, now_us: int) -> list[_Span]:
     """The spans to walk, the last one first."""
     edges = sorted(now_us + sign * distance for distance in _DISTANCES_US for sign in (-1, 1))
     low = edges[0] if request.execute_after is None else request.execute_after
