@@ -11,7 +11,6 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
 from tocsin.service import ListRequest, TimerView
 from tocsin.ui.latest import READS_MAX, latest
-from tocsin.ui.search import Patience, earliest
 
 NOW = 1_900_000_000_000_000
 
