@@ -44,7 +44,7 @@ async def latest(
     `reached` tells how far a list has come that goes on at a cursor."""
     before, inside = _read(request.cursor)
     views: list[TimerView] = []
-    spans = _spans(request, before, now_us)
+    spans = _spans(request, before, inside, now_us)
     advanced = False
     for _ in range(READS_MAX):
         if not spans:
@@ -91,15 +91,16 @@ def _cut(begin: int, end: int, width: int) -> list[_Span]:
     return list(pairwise(points))
 
 
-def _spans(request: ListRequest, before: int | None, now_us: int) -> list[_Span]:
+def _spans(request: ListRequest, before: int | None, inside: str, now_us: int) -> list[_Span]:
     """The spans to walk, the last one first."""
     edges = sorted(now_us + sign * distance for distance in _DISTANCES_US for sign in (-1, 1))
     low = edges[0] if request.execute_after is None else request.execute_after
     high = edges[-1] if request.execute_before is None else request.execute_before
     if before is not None:
         high = min(high, before)
-        # The instant at which a page ended may have more timers: it is a span of its own.
-        edges = sorted({*edges, high - 1})
+        if inside:
+            # The instant within which a page ended has more timers: it is a span of its own.
+            edges = sorted({*edges, high - 1})
     inner = [edge for edge in edges if low < edge < high]
     points = [low, *inner, high]
     return [(begin, end) for begin, end in pairwise(points) if begin < end]
