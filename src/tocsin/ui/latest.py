@@ -27,7 +27,7 @@ _DISTANCES_US = (
 #: Reads for one page; a page that would take more is short and says where to go on.
 READS_MAX = 300
 #: Parts into which a span is cut at once.
-_PARTS_MAX = 64
+_PARTS_MAX = 1_000
 _CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
 
 _Span = tuple[int, int]
