@@ -2,8 +2,8 @@
 
 Time is cut into spans, fine around now and coarse far away, and walked from the future into the past. A span with more
 timers than are still wanted is halved, its later half first; so a page costs a few dozen small reads, however many timers
-there are. One with more timers than a read looks through for a few that match is cut into parts of which each takes one
-read. Pages end where spans do, except among timers of one and the same microsecond.
+there are. One with more timers than a read looks through for a few that match is read in parts as large as that read came,
+from its end on. Pages end where spans do, except among timers of one and the same microsecond.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ _DISTANCES_US = (
 )  # fmt: skip
 #: Reads for one page; a page that would take more is short and says where to go on.
 READS_MAX = 300
-#: Parts into which a span is cut at once.
-_PARTS_MAX = 1_000
 _CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
 
-_Span = tuple[int, int]
+#: From, to, and how much of its end is read at once; None: all of it.
+_Span = tuple[int, int, int | None]
 
 
 async def latest(
@@ -45,50 +44,47 @@ async def latest(
     before, inside = _read(request.cursor)
     views: list[TimerView] = []
     spans = _spans(request, before, inside, now_us)
-    advanced = False
     for _ in range(READS_MAX):
         if not spans:
             return Found(views)
-        begin, end = spans.pop()
+        begin, end, width = spans.pop()
+        low = begin if width is None else max(begin, end - width)
         wanted = request.limit - len(views)
-        one_instant = end - begin == 1
-        span = replace(
+        one_instant = end - low == 1
+        part = replace(
             request,
-            execute_after=begin,
+            execute_after=low,
             execute_before=end,
             limit=wanted,
             cursor=inside if one_instant and inside else None,
             reads_max=1,
         )
-        found, cursor = await lists(span)
+        found, cursor = await lists(part)
         if cursor is None:
             # Timers of one instant come in their own order, also over several pages.
             views += found if one_instant else reversed(found)
             inside = ""
-            advanced = True
+            if low > begin:
+                spans.append((begin, low, (end - low) * 9 // 8 + 1))
         elif one_instant:
             views += found
             inside = cursor
-            spans.append((begin, end))
-            advanced = True
+            spans += [(begin, low, width)] if low > begin else []
+            spans.append((low, end, None))
         elif len(found) >= wanted:
-            spans += _cut(begin, end, (end - begin) // 2)
+            spans.append((begin, end, (end - low) // 2))
+            continue
         else:
             # Too many to look through at once; the part that was looked through says how many that is.
-            spans += _cut(begin, end, (reached(cursor) - begin) * 3 // 4)
-        if len(views) >= request.limit or (advanced and patience.over):
+            spans.append((begin, end, max((reached(cursor) - low) * 3 // 4, 1)))
+            continue
+        if len(views) >= request.limit or patience.over:
             break
     if not spans:
         return Found(views)
     place = spans[-1][1]
-    return Found(views, f"{place}.{inside}", place if len(views) < request.limit else None)
-
-
-def _cut(begin: int, end: int, width: int) -> list[_Span]:
-    """Parts of about this width, at least two."""
-    parts = min(max(2, -(-(end - begin) // max(1, width))), _PARTS_MAX, end - begin)
-    points = [begin + (end - begin) * part // parts for part in range(parts + 1)]
-    return list(pairwise(points))
+    unfinished = len(views) < request.limit
+    return Found(views, f"{place}.{inside}", place if unfinished else None)
 
 
 def _spans(request: ListRequest, before: int | None, inside: str, now_us: int) -> list[_Span]:
@@ -103,7 +99,7 @@ def _spans(request: ListRequest, before: int | None, inside: str, now_us: int) -
             edges = sorted({*edges, high - 1})
     inner = [edge for edge in edges if low < edge < high]
     points = [low, *inner, high]
-    return [(begin, end) for begin, end in pairwise(points) if begin < end]
+    return [(begin, end, None) for begin, end in pairwise(points) if begin < end]
 
 
 def _read(cursor: str | None) -> tuple[int | None, str]:
