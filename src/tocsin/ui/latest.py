@@ -65,7 +65,7 @@ async def latest(
             views += found if one_instant else reversed(found)
             inside = ""
             if low > begin:
-                spans.append((begin, low, (end - low) * 9 // 8 + 1))
+                spans.append((begin, low, (end - low) * 5 // 4 + 1))
         elif one_instant:
             views += found
             inside = cursor
