@@ -169,6 +169,6 @@ export async function cancelMany(url, ids, done) {
     keep.focus();
   }
 
+  keep.focus();
   await count();
-  if (dialog.open) (go.hidden ? keep : go).focus();
 }

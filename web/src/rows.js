@@ -94,6 +94,7 @@ function showCount() {
   const here = results();
   const words = document.getElementById("shown");
   if (!words) return;
+  here.toggleAttribute("data-nothing", !shown);
   const follows = "follows" in here.dataset;
   const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
   if (words.textContent !== text) words.textContent = text;
@@ -112,6 +113,7 @@ async function goOn() {
       if (!link || shown >= Number(here.dataset.shownMax) || !isNear(link)) break;
       here.setAttribute("aria-busy", "true");
       link.dataset.busy = "";
+      if (link.closest("[data-searching]")) link.textContent = "Searching…";
       const { chunk, follow } = await fetchRows(link.getAttribute("href"));
       // Other filters may have been chosen meanwhile.
       if (!here.isConnected) break;
