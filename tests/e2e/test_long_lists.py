@@ -63,7 +63,8 @@ async def test_a_list_goes_on_as_one_scrolls_and_keeps_its_place(shown: Window, 
     await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
     await page.reload()
     await expect(page.locator("tr[data-id='t00450']")).to_be_in_viewport()
-    await page.keyboard.press("Home")
+    # By script: a browser drops keys that come before a page was painted for the first time.
+    await page.evaluate("scrollTo(0, 0)")
     await expect(page.locator("tr[data-id='t00000']")).to_be_in_viewport()
     await expect(page).not_to_have_url(re.compile("cursor="))
     await page.locator("#q").fill("t0069")
