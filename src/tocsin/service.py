@@ -43,7 +43,7 @@ from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, repo
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
-__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
+__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView", "cursor_instant"]
 
 T = TypeVar("T")
 
@@ -64,7 +64,8 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all."""
+    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
+    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
 
     namespace: str
     statuses: frozenset[Status] = frozenset()
@@ -74,6 +75,7 @@ class ListRequest:
     execute_before: int | None = None
     limit: int = 100
     cursor: str | None = None
+    reads_max: int = LIST_READS_MAX
 
 
 class TimerService:
@@ -98,7 +100,6 @@ class TimerService:
         self._namespaces_turn = asyncio.Lock()
         self._namespaces_reads = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Whether the service agent runs in this process.
         #: Whether this node runs the service agent now.
         self.has_agent: Callable[[], bool] = bool
 
@@ -452,7 +453,7 @@ class TimerService:
         )
         views: list[TimerView] = []
         cursor: ListCursor | None = query.cursor
-        for _ in range(LIST_READS_MAX):
+        for _ in range(request.reads_max):
             page = await self._read(self._context.store.list(query))
             views.extend(
                 _view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
@@ -489,6 +490,14 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
 
 
 _CURSOR = struct.Struct(">q16s32s")
+
+
+def cursor_instant(cursor: str) -> int:
+    """How far a list has come that goes on at this cursor: everything due before that instant (microseconds) was listed or
+    did not match. InvalidInput for what no list gave."""
+    place = _read_cursor(cursor)
+    assert place is not None
+    return place[0]
 
 
 def _write_cursor(cursor: ListCursor | None) -> str | None:

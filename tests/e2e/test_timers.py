@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import csv
 import json
 import re
@@ -10,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, Error, Page, Route, expect
 
 from tests.e2e.browser import Window, window
 from tests.support.calls import Api, Inbox
@@ -21,6 +23,41 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 URL = "http://127.0.0.1:9/hook"
 LATER = {"delay": "1h"}
+
+
+class Slow:
+    """Answers that stay away until they are let go."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._free, self._sent = asyncio.Event(), asyncio.Event()
+        self.asked = asyncio.Event()
+
+    async def hold(self, route: Route) -> None:
+        self.asked.set()
+        found = await route.fetch()
+        await self._free.wait()
+        # The page may have given it up meanwhile.
+        with contextlib.suppress(Error):
+            await route.fulfill(response=found)
+        self._sent.set()
+
+    async def answer(self) -> None:
+        """Lets them go, and returns when the page has had time to act on them: another request made it there and back."""
+        self._free.set()
+        await self._sent.wait()
+        await self._page.evaluate(
+            "fetch('/healthz').then(() => new Promise((d) => requestAnimationFrame(() => setTimeout(d))))"
+        )
+
+
+@asynccontextmanager
+async def held_back(page: Page, pattern: str | re.Pattern[str]) -> AsyncIterator[Slow]:
+    """Answers to these requests wait."""
+    slow = Slow(page)
+    await page.route(pattern, slow.hold)
+    yield slow
+    await page.unroute_all()
 
 
 async def test_a_first_timer_is_created_counted_down_and_rings(shown: Window, inbox: tuple[Inbox, str]) -> None:
@@ -152,6 +189,41 @@ async def test_lists_are_narrowed_by_namespace_and_time(shown: Window, api: Api)
     await page.locator("select[name='rows']").select_option("25")
     await expect(page).to_have_url(re.compile("rows=25"))
     await expect(rows).to_have_count(3)
+
+
+async def test_of_two_tabs_the_later_chosen_is_shown_whichever_answers_first(shown: Window, api: Api) -> None:
+    page = shown.page
+    await api.create("waiting", URL, **LATER)
+    await api.create("gone", URL, **LATER)
+    await api("timers/delete", namespace="default", timerId="gone")
+    await shown.go("/timers")
+    async with held_back(page, "**/timers?*view=failed*") as slow:
+        await page.get_by_role("link", name="Failed", exact=True).click()
+        await slow.asked.wait()
+        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
+        await slow.answer()
+    await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
+    await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone")
+    assert "view=canceled" in page.url
+
+
+async def test_a_filter_applies_to_the_tab_that_is_on_its_way(shown: Window, api: Api) -> None:
+    page = shown.page
+    for name in ("gone-1", "gone-2", "waiting"):
+        await api.create(name, URL, **LATER)
+    for name in ("gone-1", "gone-2"):
+        await api("timers/delete", namespace="default", timerId=name)
+    await shown.go("/timers")
+    async with held_back(page, re.compile(r"/timers\?(?!.*q=gone).*view=canceled")) as slow:
+        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await slow.asked.wait()
+        await page.locator("#q").fill("gone-2")
+        await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")
+        await slow.answer()
+    await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")
+    assert "view=canceled" in page.url
+    assert "q=gone-2" in page.url
 
 
 async def test_many_are_canceled_after_being_shown(shown: Window, api: Api) -> None:

@@ -1,9 +1,11 @@
-"""Lists with the latest first have every timer once, in order, page by page."""
+"""Pages of a search have every timer once, in order, whatever the order is and however short a page ends."""
 
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -11,40 +13,72 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
 from tocsin.service import ListRequest, TimerView
 from tocsin.ui.latest import READS_MAX, latest
+from tocsin.ui.search import Patience, earliest
 
 NOW = 1_900_000_000_000_000
 
 
 class Listed:
-    """What a service lists, the earliest first; its cursors are numbers."""
+    """What a service lists, the earliest first, of those whose number divides by `every`. A read looks through `scan` timers.
+    Its cursors are an instant and a place among all that there are."""
 
-    def __init__(self, instants: list[int]) -> None:
+    def __init__(self, instants: list[int], every: int = 1, scan: int = 10**9) -> None:
         views = [
             TimerView(Timer("default", f"t{n}", at, "http://x/", NOW, NOW), n.to_bytes(16, "big"), 0, at)
             for n, at in enumerate(instants)
         ]
         self.views = sorted(views, key=lambda view: (view.timer.execute_at, view.uuid))
+        self.instants = [view.timer.execute_at for view in self.views]
+        self.every = every
+        self.scan = scan
         self.reads = 0
 
+    @property
+    def wanted(self) -> list[TimerView]:
+        return [view for view in self.views if self.matches(view)]
+
+    def matches(self, view: TimerView) -> bool:
+        return int.from_bytes(view.uuid, "big") % self.every == 0
+
     async def __call__(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
+        assert request.reads_max == 1
         self.reads += 1
-        low = request.execute_after if request.execute_after is not None else -(2**63)
-        high = request.execute_before if request.execute_before is not None else 2**63
-        start = int(request.cursor or 0)
-        found = [view for view in self.views if low <= view.timer.execute_at < high]
-        end = start + request.limit
-        return found[start:end], str(end) if end < len(found) else None
+        low = 0 if request.execute_after is None else bisect_left(self.instants, request.execute_after)
+        high = len(self.views) if request.execute_before is None else bisect_left(self.instants, request.execute_before)
+        place = low if request.cursor is None else max(low, int(request.cursor.split("_")[1]))
+        found: list[TimerView] = []
+        for at in range(place, min(high, place + self.scan)):
+            found += [self.views[at]] if self.matches(self.views[at]) else []
+            place = at + 1
+            if len(found) == request.limit:
+                break
+        return found, f"{self.instants[place - 1]}_{place}" if place < high else None
 
 
-async def all_pages(listed: Listed, request: ListRequest) -> list[TimerView]:
+def reached(cursor: str) -> int:
+    """The instant of one of Listed's cursors."""
+    return int(cursor.split("_")[0])
+
+
+def patience(steps: int = 10**9) -> Patience:
+    """One that is over after so many steps."""
+    ticks = count()
+    return Patience(steps, lambda: next(ticks))
+
+
+async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) -> list[TimerView]:
     views: list[TimerView] = []
     cursor: str | None = None
     while True:
         listed.reads = 0
-        page, cursor = await latest(listed, replace(request, cursor=cursor), NOW)
-        assert len(page) <= request.limit
+        page = await latest(listed, replace(request, cursor=cursor), NOW, patience(steps), reached)
+        assert len(page.views) <= request.limit
         assert listed.reads <= READS_MAX
-        views += page
+        views += page.views
+        if page.reached_us is not None:
+            assert len(page.views) < request.limit
+            assert all(view.timer.execute_at >= page.reached_us for view in page.views)
+        cursor = page.cursor
         if cursor is None:
             return views
 
@@ -76,11 +110,51 @@ async def test_bounds_hold() -> None:
 
 async def test_a_page_of_many_costs_few_reads() -> None:
     listed = Listed([NOW - n * 1_000 for n in range(20_000)])
-    page, cursor = await latest(listed, ListRequest("default", limit=50), NOW)
-    assert (len(page), cursor is not None) == (50, True)
+    page = await latest(listed, ListRequest("default", limit=50), NOW, patience(), reached)
+    assert (len(page.views), page.cursor is not None, page.reached_us) == (50, True, None)
     assert listed.reads < 120
 
 
 async def test_a_foreign_cursor_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        await latest(Listed([]), ListRequest("default", cursor="nonsense!"), NOW)
+        await latest(Listed([]), ListRequest("default", cursor="nonsense!"), NOW, patience())
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("steps", [1, 4, 10**9])
+async def test_a_search_for_few_among_many_finds_each_once_however_often_it_is_broken_off(
+    seed: int, steps: int
+) -> None:
+    chance = random.Random(seed)
+    spread = chance.choice([5, 1_000, 10**7, 10**10, 10**15])
+    instants = [NOW + chance.randint(-spread, spread) for _ in range(2_000)]
+    listed = Listed(instants, every=chance.choice([7, 300, 10_000]), scan=chance.choice([10, 130, 1_999, 5_000]))
+    views = await all_pages(listed, ListRequest("default", limit=chance.choice([1, 50])), steps)
+    instants = [view.timer.execute_at for view in views]
+    assert instants == sorted(instants, reverse=True)
+    assert sorted(view.uuid for view in views) == sorted(view.uuid for view in listed.wanted)
+
+
+async def test_a_search_reads_little_more_than_there_is() -> None:
+    """A hundred reads would look through it in the other order."""
+    listed = Listed(list(range(NOW, NOW + 10**11, 10**6)), every=50_000, scan=1_000)
+    found = await latest(listed, ListRequest("default", limit=50), NOW, patience(), reached)
+    assert len(found.views) == 2
+    assert listed.reads < 240
+
+
+async def test_earliest_first_a_search_ends_in_time_and_says_how_far_it_came() -> None:
+    listed = Listed(list(range(NOW, NOW + 1_000)), every=400, scan=100)
+    first = await earliest(listed, ListRequest("default", limit=50), patience(2), reached)
+    assert [view.timer.id for view in first.views] == ["t0"]
+    assert first.reached_us == NOW + 199
+    rest = await earliest(listed, ListRequest("default", limit=50, cursor=first.cursor), patience(), reached)
+    assert [view.timer.id for view in rest.views] == ["t400", "t800"]
+    assert (rest.cursor, rest.reached_us) == (None, None)
+
+
+async def test_a_full_page_is_no_unfinished_search() -> None:
+    listed = Listed(list(range(NOW, NOW + 1_000)), scan=20)
+    page = await earliest(listed, ListRequest("default", limit=50), patience(3), reached)
+    assert (len(page.views), page.reached_us) == (50, None)
+    assert page.cursor is not None

@@ -13,6 +13,27 @@ function showPicked() {
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === all.length;
   whole.indeterminate = picked.length > 0 && picked.length < all.length;
+  const { view } = document.getElementById("results").dataset;
+  document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "upcoming" || view === "all"));
+}
+
+function unpick() {
+  for (const box of boxes()) box.checked = false;
+  showPicked();
+}
+
+// More than the server cancels at once, or all that match, rows that are not here included: a dialog of its own counts them
+// and goes on slice by slice.
+async function cancelMany(event) {
+  const button = event.target.closest?.("#picked .danger, #pick-matching");
+  if (!button) return;
+  const every = button.id === "pick-matching";
+  const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
+  if (ids && ids.length <= Number(document.getElementById("picked").dataset.max)) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const bulk = await import("./bulk.js");
+  await bulk.cancelMany(button.dataset.bulk, ids, unpick);
 }
 
 let lastPicked = null;
@@ -49,10 +70,9 @@ export function startList() {
   document.addEventListener("change", pick);
   document.addEventListener("click", pickRange);
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-act='unpick']")) return;
-    for (const box of boxes()) box.checked = false;
-    showPicked();
+    if (event.target.closest("[data-act='unpick']")) unpick();
   });
+  document.addEventListener("click", cancelMany, { capture: true });
   document.getElementById("due").addEventListener("change", showRange);
   // Filters that are chosen before a tab has come apply to that tab.
   document.addEventListener("click", (event) => {

@@ -94,8 +94,9 @@ function showCount() {
   const here = results();
   const words = document.getElementById("shown");
   if (!words) return;
+  here.toggleAttribute("data-nothing", !shown);
   const follows = "follows" in here.dataset;
-  const text = follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
+  const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
   if (words.textContent !== text) words.textContent = text;
 }
 
@@ -112,14 +113,20 @@ async function goOn() {
       if (!link || shown >= Number(here.dataset.shownMax) || !isNear(link)) break;
       here.setAttribute("aria-busy", "true");
       link.dataset.busy = "";
+      if (link.closest("[data-searching]")) link.textContent = "Searching…";
       const { chunk, follow } = await fetchRows(link.getAttribute("href"));
       // Other filters may have been chosen meanwhile.
       if (!here.isConnected) break;
-      table.append(chunk);
-      adopt(chunk);
+      // A search that goes on may have found nothing yet.
+      if (chunk.rows.length) {
+        table.append(chunk);
+        adopt(chunk);
+      }
+      showTimes(follow);
       here.querySelector("#follow").replaceWith(follow);
       here.toggleAttribute("data-follows", follow.querySelector("a") !== null);
       showCount();
+      if (!shown && !follow.querySelector("a")) return nothing(here);
       document.dispatchEvent(new CustomEvent("tocsin:rows"));
       await new Promise(requestAnimationFrame);
     }
@@ -133,6 +140,12 @@ async function goOn() {
     here.removeAttribute("aria-busy");
     loading = false;
   }
+}
+
+// A search that went on has come to its end without a match.
+function nothing(here) {
+  here.querySelector("#many").remove();
+  here.querySelector("#none").hidden = false;
 }
 
 // A chunk above that was shown before the reload: its rows come back when somebody goes there.
@@ -234,7 +247,10 @@ function restore(first) {
 // few rows at a time, unseen. Returns the place for the others.
 function putAway(old) {
   const place = document.createElement("div");
-  for (const each of [old, ...old.querySelectorAll("[id]")]) each.removeAttribute("id");
+  old.removeAttribute("id");
+  // Rows have none, and to look among them takes its time.
+  const walk = document.createTreeWalker(old, NodeFilter.SHOW_ELEMENT, (each) => (each.localName === "tbody" ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  while (walk.nextNode()) walk.currentNode.removeAttribute("id");
   place.id = "results";
   // Nothing that the rows inherit changes, or their styles would all be made anew.
   old.classList.add("leaving");

@@ -32,6 +32,8 @@ from tocsin.stores.tags import tags_text
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
 #: Rows that one chunk of one range may span.
 _CHUNK_ROWS_MAX = 8_192
+#: Rows that the first chunk of one range spans where a search goes on: what it looks for has turned out to be rare.
+_RESUMED_ROWS = 4_096
 
 _TIMERS_FROM = (
     "FROM timers WHERE shard_id = :shard AND row_type = :type "
@@ -152,7 +154,9 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
     sources = _sources(connection, query)
     if not sources:
         return Listed([], None)
-    span = max(1, min(2 * query.limit, query.scan_rows_max) // len(sources))
+    resumed = query.cursor is not None and (query.tags or query.id_prefix)
+    rows_first = _RESUMED_ROWS * len(sources) if resumed else 2 * query.limit
+    span = max(1, min(rows_first, query.scan_rows_max) // len(sources))
     octets_each = max(1, octets_max // len(sources))
     scanned = sum(source.read(span, octets_each) for source in sources)
     spans = [span] * len(sources)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,29 +12,17 @@ from tocsin.contract import wire
 from tocsin.contract.convert import Intake
 from tocsin.contract.instants import format_instant
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
+from tocsin.model.errors import InvalidInput, TimerNotPending, TocsinError
 from tocsin.model.instants import parse_duration
 from tocsin.model.timer import Status, Timer
 from tocsin.service import TimerService
+from tocsin.ui.cancels import NAMED_MAX, cancel_all, too_many
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import destination, timer_path
 from tocsin.ui.visit import Handler, Visit
 from tocsin.ui.whenever import read_when
-
-#: Timers of a bulk action that are named before the rest is only counted.
-_NAMED_MAX = 8
-#: Cancels that are under way at once.
-_CANCELS_PER_TURN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A timer of a bulk action on which it failed, and why."""
-
-    timer_id: str
-    reason: str
 
 
 class ActionHandlers:
@@ -132,17 +118,13 @@ class ActionHandlers:
         visit.permit(Role.WRITE, namespace)
         ids = list(dict.fromkeys(visit.form.all("id")))
         if len(ids) > self._limits.cancel_timers_max:
-            raise InvalidInput(
-                FieldError(
-                    "", f"{len(ids)} timers are more than can be canceled at once ({self._limits.cancel_timers_max})"
-                )
-            )
+            raise too_many(len(ids), self._limits)
         back = visit.form.exact("back")
         values: dict[str, Any] = {
             "namespace": namespace,
             "ids": ids,
             "back": back if back.startswith("/timers?") else "/timers",
-            "named_max": _NAMED_MAX,
+            "named_max": NAMED_MAX,
         }
         if visit.form.get("sure") != "yes":
             views = await self._service.get_many(namespace, ids)
@@ -151,22 +133,8 @@ class ActionHandlers:
             hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
             template = "timers/sure_part.html" if visit.fragment else "timers/sure.html"
             return self._pages.page(template, visit, title="Cancel timers", pending=pending, hosts=hosts, **values)
-        refused = await self._cancel_all(namespace, ids)
+        refused = await cancel_all(self._service, namespace, ids)
         return self._pages.page("timers/canceled.html", visit, title="Canceled", refused=refused, **values)
-
-    async def _cancel_all(self, namespace: str, ids: list[str]) -> list[Refused]:
-        refused: list[Refused] = []
-        for start in range(0, len(ids), _CANCELS_PER_TURN):
-            turn = ids[start : start + _CANCELS_PER_TURN]
-            outcomes = await asyncio.gather(
-                *(self._service.delete(namespace, timer_id) for timer_id in turn), return_exceptions=True
-            )
-            for timer_id, outcome in zip(turn, outcomes, strict=True):
-                if isinstance(outcome, TocsinError):
-                    refused.append(Refused(timer_id, _reason(outcome)))
-                elif isinstance(outcome, BaseException):
-                    raise outcome
-        return refused
 
     def _writable(self, visit: Visit) -> tuple[str, str]:
         namespace, timer_id = visit.named(visit.form)
@@ -177,14 +145,6 @@ class ActionHandlers:
 def _to(namespace: str, timer_id: str, did: str) -> Response:
     path = timer_path(namespace, timer_id)
     return RedirectResponse(f"{path}{'&' if '?' in path else '?'}did={did}", 303)
-
-
-def _reason(error: TocsinError) -> str:
-    if isinstance(error, TimerNotPending):
-        return "has finished already"
-    if isinstance(error, TimerNotFound):
-        return "does not exist any more"
-    return str(error)
 
 
 def _sentence(error: TocsinError) -> str:

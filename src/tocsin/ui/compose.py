@@ -22,6 +22,7 @@ from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.listing import CallListHandlers
 from tocsin.ui.calls.sending import CallFormHandlers
 from tocsin.ui.calls.tenants import Tenants
+from tocsin.ui.cancels import CancelHandlers
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.editing import EditHandlers
 from tocsin.ui.entry import EntryHandlers
@@ -71,6 +72,7 @@ def compose(
         ExportHandlers(service, lists, limits),
         EditHandlers(service, intake, pages, lists, keys_required=keys.required),
         ActionHandlers(service, intake, pages, detail, limits),
+        CancelHandlers(service, pages, lists, limits),
         OperatorPages(service, intake, pages, lists),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys_required=keys.required),

@@ -85,6 +85,15 @@ class Filters:
         """Whether anything but the namespace and the tab limits the list."""
         return bool(self.prefix or self.tags or self.range)
 
+    @property
+    def conditions(self) -> list[str]:
+        """What is asked of a timer beside its namespace and state, in words."""
+        said = [f"its id begins with “{self.prefix}”"] if self.prefix else []
+        said += [f"it has the tag “{tag}”" for tag in self.tags]
+        said += [f"it is due from {self.after} on"] if self.after else []
+        said += [f"it is due before {self.before}"] if self.before else []
+        return said
+
     def wish(self, now_us: int) -> wire.ListTimers:
         """The same as a client of the API would ask for it."""
         after, before = self._bounds(now_us)
@@ -108,6 +117,13 @@ class Filters:
             "" if after is None else format_instant(now_us + after),
             "" if before is None else format_instant(now_us + before),
         )
+
+    def fixed(self, now_us: int) -> Filters:
+        """The same for a while: a range that is relative to now with the instants that it has now, from the first row on,
+        earliest first, and what is pending only."""
+        after, before = self._bounds(now_us)
+        span = CUSTOM_RANGE if after or before else ""
+        return replace(self, view="upcoming", order="asc", range=span, after=after, before=before, cursor="")
 
     def link(self, path: str = "/timers", **changes: object) -> str:
         """The URL of this list with some things changed; a change of anything but the cursor begins at the first page."""

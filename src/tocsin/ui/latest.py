@@ -2,20 +2,20 @@
 
 Time is cut into spans, fine around now and coarse far away, and walked from the future into the past. A span with more
 timers than are still wanted is halved, its later half first; so a page costs a few dozen small reads, however many timers
-there are. Pages end where spans do, except among timers of one and the same microsecond.
+there are. One with more timers than a read looks through for a few that match is read in parts as large as that read came,
+from its end on. Pages end where spans do, except among timers of one and the same microsecond.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.service import ListRequest, TimerView
-
-Lists = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
+from tocsin.service import ListRequest, TimerView, cursor_instant
+from tocsin.ui.search import Found, Lists, Patience
 
 _SECOND_US = 1_000_000
 _DAY_US = 86_400 * _SECOND_US
@@ -28,54 +28,78 @@ _DISTANCES_US = (
 READS_MAX = 300
 _CURSOR = re.compile(r"(-?\d{1,19})\.([A-Za-z0-9_-]*)\Z", re.ASCII)
 
+#: From, to, and how much of its end is read at once; None: all of it.
+_Span = tuple[int, int, int | None]
 
-async def latest(lists: Lists, request: ListRequest, now_us: int) -> tuple[list[TimerView], str | None]:
-    """The page of `request`, latest due first, and the cursor of the next; `request.cursor` is one of ours."""
+
+async def latest(
+    lists: Lists,
+    request: ListRequest,
+    now_us: int,
+    patience: Patience,
+    reached: Callable[[str], int] = cursor_instant,
+) -> Found:
+    """The page of `request`, latest due first, or as much of it as was found in time; `request.cursor` is one of ours.
+    `reached` tells how far a list has come that goes on at a cursor."""
     before, inside = _read(request.cursor)
     views: list[TimerView] = []
-    spans = _spans(request, before, now_us)
+    spans = _spans(request, before, inside, now_us)
     for _ in range(READS_MAX):
         if not spans:
-            return views, None
-        begin, end = spans.pop()
+            return Found(views)
+        begin, end, width = spans.pop()
+        low = begin if width is None else max(begin, end - width)
         wanted = request.limit - len(views)
-        one_instant = end - begin == 1
-        span = replace(
+        one_instant = end - low == 1
+        part = replace(
             request,
-            execute_after=begin,
+            execute_after=low,
             execute_before=end,
             limit=wanted,
             cursor=inside if one_instant and inside else None,
+            reads_max=1,
         )
-        found, cursor = await lists(span)
+        found, cursor = await lists(part)
         if cursor is None:
             # Timers of one instant come in their own order, also over several pages.
             views += found if one_instant else reversed(found)
             inside = ""
+            if low > begin:
+                spans.append((begin, low, (end - low) * 5 // 4 + 1))
         elif one_instant:
             views += found
             inside = cursor
-            spans.append((begin, end))
+            spans += [(begin, low, width)] if low > begin else []
+            spans.append((low, end, None))
+        elif len(found) >= wanted:
+            spans.append((begin, end, (end - low) // 2))
+            continue
         else:
-            middle = (begin + end) // 2
-            spans += [(begin, middle), (middle, end)]
-        if len(views) >= request.limit:
+            # Too many to look through at once; the part that was looked through says how many that is.
+            spans.append((begin, end, max((reached(cursor) - low) * 3 // 4, 1)))
+            continue
+        if len(views) >= request.limit or patience.over:
             break
-    return views, f"{spans[-1][1]}.{inside}" if spans else None
+    if not spans:
+        return Found(views)
+    place = spans[-1][1]
+    unfinished = len(views) < request.limit
+    return Found(views, f"{place}.{inside}", place if unfinished else None)
 
 
-def _spans(request: ListRequest, before: int | None, now_us: int) -> list[tuple[int, int]]:
+def _spans(request: ListRequest, before: int | None, inside: str, now_us: int) -> list[_Span]:
     """The spans to walk, the last one first."""
     edges = sorted(now_us + sign * distance for distance in _DISTANCES_US for sign in (-1, 1))
     low = edges[0] if request.execute_after is None else request.execute_after
     high = edges[-1] if request.execute_before is None else request.execute_before
     if before is not None:
         high = min(high, before)
-        # The instant at which a page ended may have more timers: it is a span of its own.
-        edges = sorted({*edges, high - 1})
+        if inside:
+            # The instant within which a page ended has more timers: it is a span of its own.
+            edges = sorted({*edges, high - 1})
     inner = [edge for edge in edges if low < edge < high]
     points = [low, *inner, high]
-    return [(begin, end) for begin, end in pairwise(points) if begin < end]
+    return [(begin, end, None) for begin, end in pairwise(points) if begin < end]
 
 
 def _read(cursor: str | None) -> tuple[int | None, str]:

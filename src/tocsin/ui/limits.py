@@ -32,6 +32,8 @@ class UiLimits:
     list_rows_max: int = 500
     #: Rows that a list grows to by scrolling; from there on a link leads to a page of its own.
     list_rows_shown_max: int = 10_000
+    #: How long a list of timers looks for those that match before it shows what it found; an open page goes on by itself.
+    list_search_timeout_s: float = 0.15
     #: Tenants that a browser remembers, and for how long after one was looked at for the first time.
     tenants_remembered_max: int = 8
     tenants_remembered_s: float = 180 * 86_400.0

@@ -22,6 +22,7 @@ from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, packed
+from tocsin.ui.search import Found, Patience, earliest
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -32,16 +33,18 @@ _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list. `exact` is the timer whose id is the whole of what was searched for; it is not in `views`."""
+    """A page of a list. `exact` is the timer whose id is the whole of what was searched for; it is not in `views`.
+    `reached_us` is how far an unfinished search has come."""
 
     views: list[TimerView]
     cursor: str | None
     exact: TimerView | None = None
+    reached_us: int | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show."""
-        return not self.views and self.exact is None
+        """Whether there is nothing to show, now or later."""
+        return not self.views and self.exact is None and self.cursor is None
 
 
 class ListHandlers:
@@ -140,27 +143,28 @@ class ListHandlers:
         filters, _ = await self.filters(visit)
         request = self.request(filters, visit.now_us)
         until = visit.query.get("until")
-        if filters.order == "desc":
-            views, cursor = await latest(self._service.list, request, visit.now_us)
-        else:
-            if until.isdecimal():
-                bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
-                request = replace(request, execute_before=min(bounds))
-            views, cursor = await self._service.list(request)
-        return JSONResponse({"ids": [view.timer.id for view in views], "more": cursor is not None})
+        if filters.order == "asc" and until.isdecimal():
+            bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
+            request = replace(request, execute_before=min(bounds))
+        found = await self._search(filters, request, visit.now_us)
+        return JSONResponse({"ids": [view.timer.id for view in found.views], "more": found.cursor is not None})
 
     async def _listing(self, filters: Filters, now_us: int) -> Listing:
         request = self.request(filters, now_us)
         exact = None
         if filters.prefix and not filters.cursor:
             exact = await self._exact(filters)
-        if filters.order == "desc":
-            views, cursor = await latest(self._service.list, request, now_us)
-        else:
-            views, cursor = await self._service.list(request)
+        found = await self._search(filters, request, now_us)
+        views = found.views
         if exact is not None:
             views = [view for view in views if view.timer.id != filters.prefix]
-        return Listing(views, cursor, exact)
+        return Listing(views, found.cursor, exact, found.reached_us)
+
+    async def _search(self, filters: Filters, request: ListRequest, now_us: int) -> Found:
+        patience = Patience(self._limits.list_search_timeout_s)
+        if filters.order == "desc":
+            return await latest(self._service.list, request, now_us, patience)
+        return await earliest(self._service.list, request, patience)
 
     def request(self, filters: Filters, now_us: int) -> ListRequest:
         """What to ask of the service; InvalidInput."""

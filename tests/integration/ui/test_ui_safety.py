@@ -219,11 +219,13 @@ async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
         "/timers/cancel-many": {"sure": "yes"},
+        "/ui/cancel/these": {"ids": '["t"]', "sure": "yes"},
+        "/ui/cancel/matching?namespace=default": {"asked": "9999999999999999", "sure": "yes"},
         "/namespaces/create": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
     }.items():
         assert (await reader.post(path, {**name, **fields})).status_code == 403, path
-    for path in ("/timers/new", "/timers/edit?namespace=default&id=t"):
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default&all=yes"):
         assert (await reader.get(path)).status_code == 403, path
     assert "pending" in (await reader.get("/timers/default/t")).text
 
@@ -254,3 +256,42 @@ async def test_what_is_not_ours_stays_the_apis(node: Node) -> None:
         assert (answer.status_code, answer.json()["error"]) == (404, "ROUTE_NOT_FOUND")
     assert (await visitor.client.get("/nothing")).json()["error"] == "ROUTE_NOT_FOUND"
     assert (await visitor.client.put("/timers")).status_code in (403, 405)
+
+
+async def test_a_step_of_canceling_refuses_what_it_cannot_take(start: Start) -> None:
+    node = await start(ui_cancel_timers_max=3)
+    visitor = node.visitor()
+    for number in range(4):
+        await visitor.create(f"t{number}")
+    sure = {"namespace": "default", "sure": "yes"}
+    these, matching = "/ui/cancel/these", "/ui/cancel/matching?namespace=default"
+    for path, fields in (
+        (these, {"ids": '["t0", "t1", "t2", "t3"]'}),
+        (these, {"ids": '["t0", 1]'}),
+        (these, {"ids": "t0"}),
+        (these, {}),
+        (matching, {}),
+        (matching, {"asked": "-1"}),
+        (f"{matching}&cursor=nonsense!", {"asked": "9999999999999999"}),
+        (f"{matching}&from=tomorrow", {"asked": "9999999999999999"}),
+    ):
+        assert (await visitor.post(path, {**sure, **fields}, **{"hx-request": "true"})).status_code == 400, (
+            path,
+            fields,
+        )
+    assert (await visitor.client.post(these, data={**sure, "ids": '["t0"]'})).status_code == 403
+    counted = (await visitor.post(matching, {"asked": "9999999999999999"})).json()
+    assert (counted["pending"], counted["refused"], counted["named"]) == (3, [], ["t0", "t1", "t2"])
+    answer = (await visitor.post(these, {**sure, "ids": '["t1", "t1", "nobody", "t0"]'})).json()
+    assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
+    assert (await visitor.post(matching, {"asked": "0"})).json()["pending"] == 0
+    assert "2 timers" in (await visitor.get("/timers")).text
+
+
+async def test_a_dialog_says_what_it_is_about_as_text(node: Node) -> None:
+    visitor = node.visitor()
+    shown = (
+        await visitor.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
+    ).text
+    assert HOSTILE not in shown
+    assert "its id begins with" in shown

@@ -1,0 +1,147 @@
+"""Canceling more timers than the server takes at once: those selected, or all that match."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Route, expect
+
+from tests.e2e.browser import Window, chromium_path
+from tests.support.calls import Api
+from tests.support.server import ServerProcess
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+URL = "http://127.0.0.1:9/hook"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    """A server that cancels twenty at once, so that few timers are many."""
+    chromium_path()
+    running = ServerProcess(tmp_path / "data", env={"TOCSIN_UI_CANCEL_TIMERS_MAX": "20"})
+    await running.start()
+    yield running
+    await running.stop()
+
+
+async def create(api: Api, *ids: str) -> None:
+    """Timers from in an hour on, a second apart."""
+    timers = [
+        {"namespace": "default", "id": name, "callbackUrl": URL, "delay": f"{3_600 + number}s"}
+        for number, name in enumerate(ids)
+    ]
+    assert (await api("timers/batch/create", timers=timers))[0] == 200
+
+
+async def pending(api: Api) -> list[str]:
+    """The ids of those that are pending, by instant."""
+    return [timer["id"] for timer in (await api("timers/list", namespace="default", status=["pending"]))[1]["timers"]]
+
+
+async def test_all_that_are_selected_are_canceled_in_slices(shown: Window, api: Api) -> None:
+    page = shown.page
+    await create(api, *(f"t{number:02d}" for number in range(70)), "kept")
+    await shown.go("/timers?rows=100")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_label("Select kept").uncheck()
+    await api("timers/delete", namespace="default", timerId="t03")
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 69 timers?")
+    await expect(dialog).to_contain_text("The other 1 selected has finished already.")
+    await expect(dialog).to_contain_text("and 61 more")
+    await expect(dialog).to_contain_text("127.0.0.1:9 (69)")
+    await shown.picture("bulk-counted")
+    # What goes between the question and the answer is not counted as canceled.
+    await api("timers/delete", namespace="default", timerId="t50")
+    await dialog.get_by_role("button", name="Cancel 69 timers").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("68 of 69 canceled")
+    await shown.picture("bulk-done")
+    await dialog.get_by_role("button", name="Close").click()
+    assert await pending(api) == ["kept"]
+    await expect(page.locator("#picked")).to_be_hidden()
+    await expect(page.locator("tr[data-id='t69'] .state")).to_have_text("canceled")
+
+
+async def test_all_that_match_are_canceled_whether_they_are_shown_or_not(shown: Window, api: Api) -> None:
+    page = shown.page
+    await create(api, *(f"a{number:02d}" for number in range(65)), *(f"b{number}" for number in range(5)))
+    # So that rows stay away until somebody scrolls.
+    await page.route("**/ui/more/**", lambda route: route.abort())
+    await shown.go("/timers?rows=25&q=a&due=next-24h")
+    matching = page.get_by_role("button", name="Cancel all that match…")
+    await page.get_by_label("Select a07").check()
+    await expect(matching).to_be_hidden()
+    await page.get_by_label("Select all rows shown").check()
+    await matching.click()
+    dialog = page.locator("#dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 65 timers?")
+    await expect(dialog).to_contain_text("its id begins with “a”")
+    await expect(dialog).to_contain_text("it is due before")
+    await shown.picture("bulk-matching")
+    # Nobody was shown this one.
+    await create(api, "a-late")
+    await dialog.get_by_role("button", name="Cancel 65 timers").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("65 of 65 canceled")
+    assert sorted(await pending(api)) == ["a-late", "b0", "b1", "b2", "b3", "b4"]
+
+
+async def test_it_can_be_stopped_and_says_how_far_it_came(shown: Window, api: Api) -> None:
+    page = shown.page
+    await create(api, *(f"t{number:02d}" for number in range(70)))
+    await shown.go("/timers?rows=100")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    go = dialog.get_by_role("button", name="Cancel 70 timers")
+    await expect(go).to_be_visible()
+    held, on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.set()
+        await on.wait()
+        await route.continue_()
+
+    await page.route("**/ui/cancel/these", hold)
+    await go.click()
+    await held.wait()
+    await shown.picture("bulk-running")
+    await dialog.get_by_role("button", name="Stop").click()
+    on.set()
+    await expect(dialog.get_by_role("heading")).to_have_text("20 of 70 canceled")
+    await expect(dialog).to_contain_text("Stopped. The others are as they were.")
+    assert len(await pending(api)) == 50
+
+
+async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, api: Api) -> None:
+    page = shown.page
+    await create(api, *(f"t{number:02d}" for number in range(70)))
+    await shown.go("/timers?rows=100")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    go = dialog.get_by_role("button", name="Cancel 70 timers")
+    await expect(go).to_be_visible()
+    passed = 0
+
+    async def fail(route: Route) -> None:
+        nonlocal passed
+        passed += 1
+        await (route.continue_() if passed <= 2 else route.abort())
+
+    await page.route("**/ui/cancel/these", fail)
+    await go.click()
+    await expect(dialog.get_by_role("heading")).to_have_text("40 of 70 canceled")
+    await expect(dialog).to_contain_text("Then a request failed.")
+    await page.unroute_all()
+    await dialog.get_by_role("button", name="Count again").click()
+    # The selection is as it was when the dialog opened.
+    await dialog.get_by_role("button", name="Cancel 30 timers").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("30 of 30 canceled")
+    assert await pending(api) == []
