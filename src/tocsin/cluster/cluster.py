@@ -10,7 +10,7 @@ from typing import Any
 
 from tocsin.cluster.channel import Channel, Dial
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.link import PeerLink
+from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import Called, dial
@@ -217,7 +217,11 @@ class Cluster:
         if node is None or not address:
             self._agent_at = None
             return None
-        answer = await self._request(self.link(node, address), method, target, headers, body)
+        try:
+            answer = await self._request(self.link(node, address), method, target, headers, body)
+        except NotSent:
+            # It has gone, and whoever takes the agent over may be asked.
+            return None
         if answer.status:
             return answer
         if self._agent_at == node:

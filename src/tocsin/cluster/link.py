@@ -55,6 +55,10 @@ from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarde
 _TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
 
 
+class NotSent(Unavailable):
+    """The other node certainly never looked at the question: it can't be reached, or stops."""
+
+
 class _Sent:
     """A write on its way, for the shard's version that it names."""
 
@@ -129,7 +133,7 @@ class PeerLink:
         return report
 
     async def request(self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> HttpAnswer:
-        """The other node's answer to an HTTP request; Unavailable, also when it may have been served."""
+        """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
         answer = await self._answer_to(lambda number: Http(number, method, target, headers, body))
         assert isinstance(answer, HttpAnswer)
         return answer
@@ -252,10 +256,12 @@ class PeerLink:
     def _gone(self, reason: str) -> None:
         """There is no connection now: what was not sent goes elsewhere, what was is in doubt."""
         self._channel, self._tick = None, 0
+        unsent = {message.id for message in self._unsent if not isinstance(message, Look | Ops)}
         self._unsent.clear()
-        for answer in self._asked.values():
+        for number, answer in self._asked.items():
             if not answer.done():
-                answer.set_exception(Unavailable(f"node {self.address} can't be reached: {reason}"))
+                error = NotSent if number in unsent else Unavailable
+                answer.set_exception(error(f"node {self.address} can't be reached: {reason}"))
         self._doubtful += self._in_flight.values()
         self._in_flight.clear()
         queue, self._queue = self._queue, deque()
@@ -326,6 +332,9 @@ class PeerLink:
         unread = [number for number in self._in_flight if number > last_id]
         for number in unread:
             self._in_flight.pop(number).settle(ShardMoved(f"node {self.address} stops"))
+        for number, answer in self._asked.items():
+            if number > last_id and not answer.done():
+                answer.set_exception(NotSent(f"node {self.address} stops"))
         self._count("moved", len(unread))
         self._break_off("it stops")
 

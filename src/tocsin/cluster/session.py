@@ -124,8 +124,10 @@ class PeerSession:
             if isinstance(message, Ops):
                 self._take(message)
             elif isinstance(message, Ask):
+                self._last_id = message.id
                 self._channel.send(encode(Report(message.id, self._report())))
             elif isinstance(message, Http):
+                self._last_id = message.id
                 self._spawn(self._relay(message))
             elif message is not None:
                 self._placement.look()

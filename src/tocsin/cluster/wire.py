@@ -108,7 +108,7 @@ class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
 
 
 class Bye(msgspec.Struct, tag="b", array_like=True):
-    """I stop. Writes with a greater id than this were not looked at."""
+    """I stop. Writes and questions with a greater id than this were not looked at."""
 
     last_id: int
 
