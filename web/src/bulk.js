@@ -1,6 +1,7 @@
 // Cancels any number of timers: first counts them and shows how many and which, then, once told so, cancels them a slice at a
 // time. It can be stopped between slices, and says in the end what became of all of them.
 import { post, sayAnswer } from "./say.js";
+import { showTimes } from "./times.js";
 
 const NAMED_MAX = 8;
 const NAMED_REFUSED_MAX = 100;
@@ -119,6 +120,7 @@ export async function cancelMany(url, ids, done) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const place = document.adoptNode(page.getElementById("bulk"));
   body.replaceChildren(place);
+  showTimes(place);
   const dialog = document.getElementById("dialog");
   dialog.showModal();
   let stopped = false;
@@ -152,6 +154,8 @@ export async function cancelMany(url, ids, done) {
     bar.value = 0;
     delete keep.dataset.act;
     let halted = false;
+    place.querySelector("h2").textContent = `Canceling ${timers(counted)}`;
+    said.textContent = `0 of ${number(counted)} canceled`;
     keep.textContent = "Stop";
     keep.disabled = false;
     keep.onclick = () => { halted = true; keep.disabled = true; };

@@ -84,8 +84,10 @@ class CancelHandlers:
         visit.permit(Role.WRITE, filters.namespace)
         every = visit.query.get("all") == "yes"
         filters = filters.fixed(visit.now_us)
-        self._lists.request(filters, visit.now_us)
-        return self._pages.page("timers/bulk.html", visit, filters=filters, every=every, limits=self._limits)
+        request = self._lists.request(filters, visit.now_us)
+        return self._pages.page(
+            "timers/bulk.html", visit, filters=filters, request=request, every=every, limits=self._limits
+        )
 
     async def these(self, visit: Visit) -> Response:
         """Counts or cancels those of `ids`, a JSON array, that are pending."""

@@ -87,11 +87,9 @@ class Filters:
 
     @property
     def conditions(self) -> list[str]:
-        """What is asked of a timer beside its namespace and state, in words."""
+        """What is asked of a timer beside its namespace, its state and when it is due, in words."""
         said = [f"its id begins with “{self.prefix}”"] if self.prefix else []
         said += [f"it has the tag “{tag}”" for tag in self.tags]
-        said += [f"it is due from {self.after} on"] if self.after else []
-        said += [f"it is due before {self.before}"] if self.before else []
         return said
 
     def wish(self, now_us: int) -> wire.ListTimers:
