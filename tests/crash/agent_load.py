@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,17 +113,19 @@ class AgentLoad:
         self.accepted[answer["serviceCallId"]] = Accepted(tenant, number, due_at if delay_us else 0, at_s)
 
 
-async def details_at_the_end(load: AgentLoad, node: ServerProcess, timeout_s: float = 60) -> dict[str, dict[str, Any]]:
-    """The details of every accepted call once all have finished, or the time is over, as this node answers."""
+async def details_at_the_end(
+    tenants: Mapping[str, str], node: ServerProcess, timeout_s: float = 60
+) -> dict[str, dict[str, Any]]:
+    """The details of each call, given with its tenant, once all have finished, or the time is over, as this node answers."""
     details: dict[str, dict[str, Any]] = {}
     deadline_s = time.monotonic() + timeout_s
-    calls = list(load.accepted.items())
+    calls = list(tenants.items())
 
-    async def ask(some: list[tuple[str, Accepted]]) -> None:
+    async def ask(some: list[tuple[str, str]]) -> None:
         client = Client(node.address)
-        for call_id, call in some:
+        for call_id, tenant in some:
             while True:
-                status, detail = await client.get(f"/api/tenants/{call.tenant}/service-calls/{call_id}")
+                status, detail = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}")
                 assert status == 200, detail
                 details[call_id] = detail
                 if detail["status"] in ("Succeeded", "Failed") or time.monotonic() > deadline_s:
@@ -134,10 +137,10 @@ async def details_at_the_end(load: AgentLoad, node: ServerProcess, timeout_s: fl
     return details
 
 
-async def ends_told(node: ServerProcess, load: AgentLoad, call_id: str) -> int:
+async def ends_told(node: ServerProcess, tenant: str, call_id: str) -> int:
     """How many messages tell of the call's end."""
     client = Client(node.address)
-    status, trace = await client.get(f"/api/tenants/{load.accepted[call_id].tenant}/service-calls/{call_id}/trace")
+    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
     assert status == 200, trace
     client.close()
     ends = ("ServiceCallSucceeded", "ServiceCallFailed")

@@ -57,10 +57,11 @@ async def account(
 ) -> Counter[str]:
     """Stops the clients, waits for the ends, checks them."""
     await load.stop()
-    details = await details_at_the_end(load, node)
+    tenants = {call_id: call.tenant for call_id, call in load.accepted.items()}
+    details = await details_at_the_end(tenants, node)
     sums = check(load, details, receiver, "\n".join(each.log()[-2000:] for each in nodes))
     for call_id in random.Random(load.seed).sample(sorted(details), min(100, len(details))):
-        assert await ends_told(node, load, call_id) == 1
+        assert await ends_told(node, tenants[call_id], call_id) == 1
     print(f"{len(details)} calls: {dict(sums)}; {len(load.refused)} refusals: {Counter(r[1] for r in load.refused)}")
     return sums
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.crash.agent_load import details_at_the_end, ends_told
 from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
@@ -95,34 +96,6 @@ class Load:
         client.close()
 
 
-async def wait_for_the_end(load: Load, timeout_s: float) -> dict[str, dict[str, Any]]:
-    """The details of every accepted call once all have finished, or the time is over."""
-    client = Client(load.server.address)
-    details: dict[str, dict[str, Any]] = {}
-    deadline = time.monotonic() + timeout_s
-    for call_id, call in load.accepted.items():
-        while True:
-            status, detail = await client.get(f"/api/tenants/{call.tenant}/service-calls/{call_id}")
-            assert status == 200, detail
-            details[call_id] = detail
-            if detail["status"] in ("Succeeded", "Failed") or time.monotonic() > deadline:
-                break
-            await asyncio.sleep(0.05)
-    client.close()
-    return details
-
-
-async def terminal_events(load: Load, call_id: str) -> list[str]:
-    """The names of the messages that told of the call's end."""
-    client = Client(load.server.address)
-    tenant = load.accepted[call_id].tenant
-    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")
-    assert status == 200, trace
-    client.close()
-    ends = ("ServiceCallSucceeded", "ServiceCallFailed")
-    return [entry["name"] for entry in trace["entries"] if entry["kind"] == "message" and entry["name"] in ends]
-
-
 async def run(folder: Path, *flags: str) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
@@ -138,10 +111,11 @@ async def run(folder: Path, *flags: str) -> None:
             await server.start()
         load.stopping = True
         await asyncio.gather(*clients)
-        details = await wait_for_the_end(load, 60)
+        tenants = {call_id: call.tenant for call_id, call in load.accepted.items()}
+        details = await details_at_the_end(tenants, server)
         check(load, details, receiver)
         for call_id in moments.sample(sorted(details), min(200, len(details))):
-            assert len(await terminal_events(load, call_id)) == 1
+            assert await ends_told(server, tenants[call_id], call_id) == 1
         with contextlib.suppress(ProcessLookupError):
             assert await server.stop() == 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Route, expect
+from playwright.async_api import Locator, Route, expect
 
 from tests.e2e.browser import Window, chromium_path
 from tests.support.calls import Api
@@ -37,6 +37,19 @@ async def create(api: Api, *ids: str) -> None:
         for number, name in enumerate(ids)
     ]
     assert (await api("timers/batch/create", timers=timers))[0] == 200
+
+
+async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Locator]:
+    """The dialog that has counted them, and its button that cancels them."""
+    page = shown.page
+    await create(api, *(f"t{number:02d}" for number in range(70)))
+    await shown.go("/timers?rows=100")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    go = dialog.get_by_role("button", name="Cancel 70 timers")
+    await expect(go).to_be_visible()
+    return dialog, go
 
 
 async def pending(api: Api) -> list[str]:
@@ -96,13 +109,7 @@ async def test_all_that_match_are_canceled_whether_they_are_shown_or_not(shown: 
 
 async def test_it_can_be_stopped_and_says_how_far_it_came(shown: Window, api: Api) -> None:
     page = shown.page
-    await create(api, *(f"t{number:02d}" for number in range(70)))
-    await shown.go("/timers?rows=100")
-    await page.get_by_label("Select all rows shown").check()
-    await page.get_by_role("button", name="Cancel selected…").click()
-    dialog = page.locator("#dialog")
-    go = dialog.get_by_role("button", name="Cancel 70 timers")
-    await expect(go).to_be_visible()
+    dialog, go = await about_to_cancel_seventy(shown, api)
     held, on = asyncio.Event(), asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -125,13 +132,7 @@ async def test_it_can_be_stopped_and_says_how_far_it_came(shown: Window, api: Ap
 
 async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, api: Api) -> None:
     page = shown.page
-    await create(api, *(f"t{number:02d}" for number in range(70)))
-    await shown.go("/timers?rows=100")
-    await page.get_by_label("Select all rows shown").check()
-    await page.get_by_role("button", name="Cancel selected…").click()
-    dialog = page.locator("#dialog")
-    go = dialog.get_by_role("button", name="Cancel 70 timers")
-    await expect(go).to_be_visible()
+    dialog, go = await about_to_cancel_seventy(shown, api)
     passed = 0
 
     async def fail(route: Route) -> None:

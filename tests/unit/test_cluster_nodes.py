@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.support.peers import SECOND, TIMER, Map, Owned, Pipe
 
+from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import Ask, Bye, Look, Ops, Report, encode, op_of, read_to_asker
@@ -34,6 +35,9 @@ class Placed(Map):
 
     def others(self) -> dict[bytes, str]:
         return {}
+
+    def address(self, incarnation: bytes) -> str:
+        return "there"
 
 
 class Node:
@@ -143,3 +147,18 @@ async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
     await asyncio.wait(tasks)
     assert (pipe.open, len(told)) == (False, 1)
     assert all(task.cancelled() for task in tasks)
+
+
+async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next_one(node: Node) -> None:
+    async def refused(incarnation: bytes, address: str, end: object) -> None:
+        raise PeerUnreachable("connection refused")
+
+    gone = Cluster(
+        OWN, node.placed, node.owned, lambda: SAID, secret="", clock=node.clock, limits=ClusterLimits(),
+        observe=node.events.append, dial_with=refused,
+    )  # fmt: skip
+    # Where it was found last.
+    gone._agent_at = A
+    assert await gone.ask_agent("POST", b"/x", [], b"") is None
+    assert gone._agent_at is None
+    gone.close()

@@ -1,0 +1,33 @@
+"""What is taken for a database's own fault, and for a connection that is gone."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, postgresql_meaning
+from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+
+#: As asyncpg tells of a connection that is gone.
+LOST = (
+    asyncpg.ConnectionDoesNotExistError("gone"),
+    asyncpg.AdminShutdownError("terminating connection"),
+    asyncpg.InterfaceError("connection is closed"),
+    asyncpg.InternalClientError("got result for unknown protocol state 0"),
+    ConnectionResetError("reset"),
+    TimeoutError(),
+)
+
+
+@pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
+def test_a_connection_that_is_gone_is_met_by_whoever_expects_the_databases_faults(error: Exception) -> None:
+    assert postgresql_lost(error)
+    assert isinstance(error, DATABASE_ERRORS)
+    assert isinstance(postgresql_meaning(error, "db"), StoreUnavailable)
+    assert isinstance(postgresql_meaning(error, "db", in_commit=True), OutcomeUnknown)
+
+
+def test_a_value_that_the_driver_cannot_encode_is_the_programs_fault() -> None:
+    error = asyncpg.exceptions.DataError("invalid input")
+    assert not postgresql_lost(error)
+    assert postgresql_meaning(error, "db") is error
