@@ -21,8 +21,15 @@ GATE = 4711
 #: How long things may take on a machine with much else to do, before a test gives up. The server may also take its time
 #: to see that a session has gone, and with it its lock.
 PATIENCE_S = 60
+#: Nobody is taken for dead but where a test says so: both sides are of one process, and one that gets no turn stands still
+#: for all that the other can see.
 QUICK = SqlSettings(
-    lock_wait_s=PATIENCE_S, lock_retry_s=0.02, lock_check_s=0.05, lock_lease_s=0.5, connect_timeout_s=2.0
+    lock_wait_s=PATIENCE_S,
+    lock_retry_s=0.02,
+    lock_check_s=0.05,
+    lock_lease_s=PATIENCE_S,
+    lock_timeout_ms=PATIENCE_S * 1_000,
+    connect_timeout_s=PATIENCE_S,
 )
 
 
@@ -37,13 +44,17 @@ async def claimed_by_another(url: str, node: str = "other") -> None:
     await connection.close()
 
 
+#: The server's process that has the agent's lock.
+_LOCK_SESSION = (
+    "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid"
+    " WHERE a.application_name = 'tocsin agent lock' AND a.datname = current_database()"
+    " AND l.locktype = 'advisory' AND l.granted"
+)
+
+
 async def end_lock_session(url: str) -> None:
     connection = await asyncpg.connect(url)
-    await connection.execute(
-        "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid"
-        " WHERE a.application_name = 'tocsin agent lock' AND a.datname = current_database()"
-        " AND l.locktype = 'advisory' AND l.granted"
-    )
+    await connection.execute(f"SELECT pg_terminate_backend(holder.pid) FROM ({_LOCK_SESSION}) AS holder")
     await connection.close()
 
 
@@ -153,6 +164,72 @@ async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresq
     await gate.close()
 
 
+async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(postgresql_url: str) -> None:
+    """Asked without a term, it is answered when one has begun."""
+    before = agent(postgresql_url, "before")
+    await before.open()
+    await before.close()
+    gate = await asyncpg.connect(postgresql_url)
+    # Waits for each statement, one that will find nothing to change as well; and it has looked at the term by then.
+    await gate.execute(f"""
+        CREATE FUNCTION wait_in_beat() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
+        CREATE TRIGGER waits AFTER UPDATE ON agent_heartbeat FOR EACH STATEMENT EXECUTE FUNCTION wait_in_beat();
+    """)
+    await gate.execute("SELECT pg_advisory_lock($1)", GATE)
+    beats = await gate.fetchval("SELECT beats FROM agent_heartbeat")
+    # Keeps the claim back until the beat has come, which looks at the rows but doesn't lock them.
+    holder = await asyncpg.connect(postgresql_url)
+    holding = holder.transaction()
+    await holding.start()
+    await holder.execute("SELECT FROM agent_leader FOR UPDATE")
+    one = agent(postgresql_url, "one")
+    opening = asyncio.create_task(one.open())
+    await _until(gate, f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {GATE}")
+    await holding.rollback()
+    await opening
+    lost = asyncio.create_task(one.lost())
+    await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
+    beaten = asyncio.create_task(_until(gate, f"SELECT beats > {beats} FROM agent_heartbeat"))
+    await asyncio.wait({lost, beaten}, return_when=asyncio.FIRST_COMPLETED)
+    assert not lost.done()
+    await beaten
+    assert one.held
+    lost.cancel()
+    await one.close()
+    await holder.close()
+    await gate.close()
+
+
+async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str) -> None:
+    before = agent(postgresql_url, "before")
+    await before.open()
+    await before.close()
+    gate = await asyncpg.connect(postgresql_url)
+    # By a connection of its own: within a transaction the server's activity is seen as it was at first.
+    holder = await asyncpg.connect(postgresql_url)
+    holding = holder.transaction()
+    await holding.start()
+    await holder.execute("SELECT FROM agent_leader FOR UPDATE")
+    one = agent(postgresql_url, "one")
+    opening = asyncio.create_task(one.open())
+    claiming = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE agent_leader%'"
+        " AND datname = current_database()"
+    )
+    await _until(gate, claiming)
+    held = await gate.fetchval(_LOCK_SESSION)
+    await end_lock_session(postgresql_url)
+    await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {held}) != {held}")
+    await holding.rollback()
+    await opening
+    await insert(one, call())
+    assert (one.held, one.term) == (True, 2)
+    await one.close()
+    await holder.close()
+    await gate.close()
+
+
 async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     first = agent(postgresql_url, "one")
     await first.open()
@@ -160,7 +237,7 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     # A session with the lock, and nobody who moves.
     frozen = await asyncpg.connect(postgresql_url)
     await frozen.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
-    second = agent(postgresql_url, "two")
+    second = agent(postgresql_url, "two", dataclasses.replace(QUICK, lock_lease_s=0.5))
     await second.open(math.inf)
     assert frozen.is_closed()
     assert second.term == 2
@@ -168,7 +245,6 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
 
 
 async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
-    # Both are of one process, and a process that gets no turn on a busy machine stands still for all that the second can see.
     patient = dataclasses.replace(QUICK, lock_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
     await first.open()

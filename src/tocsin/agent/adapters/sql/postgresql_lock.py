@@ -233,14 +233,16 @@ class LeaderLock:
         """Whether the session lives."""
         if not self.held:
             return False
+        # The answer is about the term that was asked for: another may have begun when it comes.
+        term = self.term
         try:
-            beat = await self._connection.execute(_BEAT, self.term, timeout=self._settings.connect_timeout_s)
+            beat = await self._connection.execute(_BEAT, term, timeout=self._settings.connect_timeout_s)
         except asyncpg.UndefinedTableError:
             # Before the migration that makes it.
             return True
         except DATABASE_ERRORS:
             return False
-        if beat == "UPDATE 0" and self.term:
+        if beat == "UPDATE 0" and term:
             self._end("another node runs the agent on it now")
         return True
 
@@ -248,8 +250,10 @@ class LeaderLock:
         connection = await self._connect()
         try:
             taken = await connection.fetchval(_TRY, LOCK_KEY)
+            # Without a term there is nothing to lose yet: whatever stands there, the claim will put the next in its place.
+            term = self.term
             leader = await self._read_leader(connection)
-            if leader is not None and leader[0] != self.term:
+            if term and leader is not None and leader[0] != term:
                 self._end(f"node {leader[1]} runs the agent on it now")
             if not taken:
                 raise StoreLocked(f"another has it: {await self._holder(connection)}")
