@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mariadb import MariadbServer
+from tests.support.mysql import MysqlServer
 from tocsin.ports.store import Store
 from tocsin.stores.mysql import MysqlStore
 from tocsin.testing.store_conformance import StoreConformance
@@ -20,8 +20,8 @@ def database_of(folder: Path) -> str:
 
 class TestMysqlStore(StoreConformance):
     @pytest.fixture(autouse=True)
-    def _server(self, shared_mariadb: MariadbServer) -> None:
-        self.server = shared_mariadb
+    def _server(self, shared_mysql: MysqlServer) -> None:
+        self.server = shared_mysql
 
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(self.server.url(database_of(folder)))

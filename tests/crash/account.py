@@ -25,7 +25,7 @@ from typing import Any
 from tests.crash.account_book import Balance, Book
 from tests.crash.account_receiver import CALL
 from tests.support.cluster import AnyNode, balanced, node, now_us, running, shared_by
-from tests.support.mariadb import MariadbServer
+from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
@@ -301,7 +301,7 @@ async def _main(options: argparse.Namespace) -> Balance:
     seconds = options.seconds or max(options.timers / 2_000, 60)
     plan = Plan(options.timers, seconds, options.seed, _say)
     _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
-    server = PostgresServer(fsync=True) if options.database == "postgresql" else MariadbServer(fsync=True)
+    server = PostgresServer(fsync=True) if options.database == "postgresql" else MysqlServer(fsync=True)
     try:
         server.init()
         server.start()

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.http import Client
-from tests.support.mariadb import MariadbServer
+from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
@@ -38,13 +38,13 @@ async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     return str(request.getfixturevalue("mysql_url"))
 
 
-async def own_database(request: pytest.FixtureRequest, kind: str) -> tuple[PostgresServer | MariadbServer, str]:
+async def own_database(request: pytest.FixtureRequest, kind: str) -> tuple[PostgresServer | MysqlServer, str]:
     """A server of that kind that the test may stop, and the URL of an empty database on it."""
     if kind == "postgresql":
         postgresql: PostgresServer = request.getfixturevalue("postgresql")
         return postgresql, await postgresql.create_database()
-    mariadb: MariadbServer = request.getfixturevalue("mariadb")
-    return mariadb, mariadb.new_url()
+    mysql: MysqlServer = request.getfixturevalue("mysql")
+    return mysql, mysql.new_url()
 
 
 def now_us() -> int:

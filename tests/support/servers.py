@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import pytest_asyncio
 
-from tests.support.mariadb import MariadbServer
+from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
 
@@ -65,9 +65,9 @@ def nats() -> Iterator[NatsServer]:
 
 
 @pytest.fixture(scope="session")
-def shared_mariadb() -> Iterator[MariadbServer]:
-    """A server that nobody may stop; take `mariadb` for one's own."""
-    server = MariadbServer()
+def shared_mysql() -> Iterator[MysqlServer]:
+    """A server that nobody may stop; take `mysql` for one's own."""
+    server = MysqlServer()
     try:
         server.init()
         server.start()
@@ -77,15 +77,15 @@ def shared_mariadb() -> Iterator[MariadbServer]:
 
 
 @pytest.fixture
-def mysql_url(shared_mariadb: MariadbServer) -> str:
+def mysql_url(shared_mysql: MysqlServer) -> str:
     """The URL of a database of the test's own, which doesn't exist yet."""
-    return shared_mariadb.new_url()
+    return shared_mysql.new_url()
 
 
 @pytest.fixture
-def mariadb() -> Iterator[MariadbServer]:
+def mysql() -> Iterator[MysqlServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = MariadbServer(fsync=True)
+    server = MysqlServer(fsync=True)
     try:
         server.init()
         server.start()

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from tests.support.mariadb import MariadbServer, opened, session
+from tests.support.mysql import MysqlServer, opened, session
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -92,9 +92,9 @@ async def until_noticed(connection: Connection) -> None:
 # -- the server ends
 
 
-async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(mariadb: MariadbServer) -> None:
+async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing(mysql: MysqlServer) -> None:
     """Four lanes commit without a pause while the server is killed; each outcome is checked afterwards."""
-    store = MysqlStore(mariadb.new_url(), writers=4)
+    store = MysqlStore(mysql.new_url(), writers=4)
     await store.open(4)
     versions = dict.fromkeys(range(4), 0)
     outcomes: dict[int, list[tuple[int, str]]] = {shard_id: [] for shard_id in range(4)}
@@ -125,9 +125,9 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
         acknowledged.clear()
         lanes = [asyncio.create_task(lane(shard_id, kill * 10_000)) for shard_id in range(4)]
         await acknowledged.wait()
-        mariadb.kill()
+        mysql.kill()
         await asyncio.gather(*lanes)
-        mariadb.start()
+        mysql.start()
         for pool in (store._loaders, store._readers):
             assert pool is not None
             for connection in pool._idle:
@@ -147,11 +147,11 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
     await store.close()
 
 
-async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mariadb: MariadbServer) -> None:
-    async with opened(mariadb.new_url()) as store:
+async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mysql: MysqlServer) -> None:
+    async with opened(mysql.new_url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(1, 1))
-        mariadb.stop()
+        mysql.stop()
         for call in (
             store.apply([replace(batch, upserts=[row(2)])]),
             store.claim(1, expected_version=0, owner=ALICE),
@@ -161,7 +161,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mariadb: Ma
             # No COMMIT was sent, so nothing is in doubt.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                 await call
-        mariadb.start()
+        mysql.start()
         assert await loaded(store) == [kept]
         assert await store.apply([replace(batch, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
@@ -172,14 +172,14 @@ async def test_where_no_server_is_says_so() -> None:
     assert "secret" not in str(refused.value)
 
 
-async def test_a_wrong_password_is_unavailable_and_not_shown(shared_mariadb: MariadbServer) -> None:
+async def test_a_wrong_password_is_unavailable_and_not_shown(shared_mysql: MysqlServer) -> None:
     with pytest.raises(StoreUnavailable, match="denied") as refused:
-        await MysqlStore(f"mysql://root:s3cr3t@127.0.0.1:{shared_mariadb.port}/t").open(4)
+        await MysqlStore(f"mysql://root:s3cr3t@127.0.0.1:{shared_mysql.port}/t").open(4)
     assert "s3cr3t" not in str(refused.value)
 
 
-async def test_a_read_only_server_is_refused(mariadb: MariadbServer) -> None:
-    url = mariadb.new_url()
+async def test_a_read_only_server_is_refused(mysql: MysqlServer) -> None:
+    url = mysql.new_url()
     async with opened(url) as store, session(url) as other:
         batch = await claimed(store)
         await other.run(b"SET GLOBAL read_only = 1")
@@ -189,8 +189,8 @@ async def test_a_read_only_server_is_refused(mariadb: MariadbServer) -> None:
         assert await store.apply([batch]) == [Applied.DURABLE]
 
 
-async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may(mariadb: MariadbServer) -> None:
-    url = mariadb.new_url()
+async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may(mysql: MysqlServer) -> None:
+    url = mysql.new_url()
     async with session(url, database=False) as other:
         await other.run(b"SET GLOBAL innodb_flush_log_at_trx_commit = 2")
     with pytest.raises(ConfigError, match=r"mysql\.durable"):
@@ -269,20 +269,20 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(mysql_url: str, sto
     assert await store.shards() == []
 
 
-async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mariadb: MariadbServer) -> None:
+async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mysql: MysqlServer) -> None:
     """The whole server is stopped in mid-batch, the answer given up, and the server goes on."""
-    async with opened(mariadb.new_url()) as store:
+    async with opened(mysql.new_url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(99, 99))
         # Here, not at the server, which could end the statement by itself then.
         store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
-        assert mariadb.process is not None
-        os.kill(mariadb.process.pid, signal.SIGSTOP)
+        assert mysql.process is not None
+        os.kill(mysql.process.pid, signal.SIGSTOP)
         try:
             with pytest.raises(StoreUnavailable):
                 await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
         finally:
-            os.kill(mariadb.process.pid, signal.SIGCONT)
+            os.kill(mysql.process.pid, signal.SIGCONT)
         # Waits for the late transaction, if that has the shard row already.
         assert await store.claim(0, expected_version=1, owner=ALICE) == 2
         assert await loaded(store) == [kept]

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from tests.support.mariadb import MariadbServer, opened, session
+from tests.support.mysql import MysqlServer, opened, session
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreUnavailable
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
@@ -32,8 +32,8 @@ async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
 # -- values
 
 
-async def test_batches_larger_than_a_packet_are_whole(mariadb: MariadbServer) -> None:
-    url = mariadb.new_url()
+async def test_batches_larger_than_a_packet_are_whole(mysql: MysqlServer) -> None:
+    url = mysql.new_url()
     async with session(url, database=False) as other:
         await other.run(b"SET GLOBAL max_allowed_packet = 1048576")
     async with opened(url, statement_octets_max=1 << 30) as store:
@@ -99,20 +99,20 @@ async def test_a_timer_of_zeros_is_no_shard_row(store: MysqlStore) -> None:
     assert await store.load(0, KEY_MIN, KEY_MAX, 5) == ([], KEY_MAX)
 
 
-async def test_the_sessions_settings_do_not_depend_on_the_servers(mariadb: MariadbServer) -> None:
-    async with session(mariadb.new_url(), database=False) as other:
+async def test_the_sessions_settings_do_not_depend_on_the_servers(mysql: MysqlServer) -> None:
+    async with session(mysql.new_url(), database=False) as other:
         await other.run(
             b"SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", b"SET GLOBAL autocommit = 0",
             b"SET GLOBAL time_zone = '+05:00'", b"SET GLOBAL character_set_server = latin1",
             b"SET GLOBAL tx_isolation = 'SERIALIZABLE'",
         )  # fmt: skip
-    async with opened(mariadb.new_url()) as store:
+    async with opened(mysql.new_url()) as store:
         await claimed(store)
         await put(store, every := row(1, 1, timer_id="back\\slash'", namespace="Grüße 🚨"))
         assert await loaded(store) == [every]
         with pytest.raises(DefiniteFailure):
             await put(store, row(2, timer_id="a" * 70_000))
-        async with session(mariadb.new_url(), database=False) as other:
+        async with session(mysql.new_url(), database=False) as other:
             at = await other.rows(b"SELECT CAST(UNIX_TIMESTAMP() AS SIGNED)")
         assert abs(await store.now() // 1_000_000 - at[0][0]) < 3_600
 
@@ -120,14 +120,14 @@ async def test_the_sessions_settings_do_not_depend_on_the_servers(mariadb: Maria
 # -- sessions
 
 
-async def test_a_node_needs_no_right_to_define_anything(shared_mariadb: MariadbServer, mysql_url: str) -> None:
+async def test_a_node_needs_no_right_to_define_anything(shared_mysql: MysqlServer, mysql_url: str) -> None:
     name = MysqlStore(mysql_url)._settings.database
     async with opened(mysql_url), session(mysql_url) as other:
         await other.run(
             f"CREATE USER {name[:20]}@localhost IDENTIFIED BY 'p/w ü'".encode(),
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO {name[:20]}@localhost".encode(),
         )
-    url = f"mysql://{name[:20]}:p%2Fw%20%C3%BC@127.0.0.1:{shared_mariadb.port}/{name}?socket={shared_mariadb.folder}/socket"
+    url = f"mysql://{name[:20]}:p%2Fw%20%C3%BC@127.0.0.1:{shared_mysql.port}/{name}?socket={shared_mysql.folder}/socket"
     async with opened(url) as store:
         batch = await claimed(store)
         assert await store.apply([replace(batch, upserts=[row(1)], deletes=[uuid_of(2)])]) == [Applied.DURABLE]
@@ -141,7 +141,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     stranger.cert_pem.write_to_path(str(tmp_path / "stranger.pem"))
     files = {"ssl_key": "key.pem", "ssl_cert": "cert.pem", "ssl_ca": "ca.pem"}
-    server = MariadbServer(settings={name: str(tmp_path / file) for name, file in files.items()})
+    server = MysqlServer(settings={name: str(tmp_path / file) for name, file in files.items()})
     try:
         server.init()
         server.start()

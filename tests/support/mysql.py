@@ -1,8 +1,10 @@
-"""A real MariaDB server in a temporary folder, on a free port."""
+"""A real server that speaks MySQL's protocol, in a temporary folder, on a free port: MariaDB, or MySQL itself where
+`TOCSIN_TEST_MYSQLD` names its program."""
 
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import signal
 import subprocess
@@ -19,27 +21,72 @@ from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_connection import connect
 from tocsin.stores.mysql_driver import Connection
 
+#: The path of MySQL's `mysqld`, on which all tests of the store in MySQL run then, instead of MariaDB.
+MYSQLD_VARIABLE = "TOCSIN_TEST_MYSQLD"
+
 START_ATTEMPTS = 5
 
 
-class MariadbServer:
+class _Mariadb:
+    """How MariaDB is installed and started, and what its tests may know of it."""
+
+    #: Whether a statement that writes is ended, too, that takes too long.
+    ends_writes = True
+    #: What lets transactions do everything but commit, in the session that says it; a backup does so.
+    hold_commits = (b"BACKUP STAGE START", b"BACKUP STAGE BLOCK_COMMIT")
+
+    def __init__(self) -> None:
+        self.program = _program("mariadbd")
+        self._installer = _program("mariadb-install-db")
+
+    def install(self, data: Path, scratch: Path) -> list[str]:
+        return [self._installer, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={data}",
+                f"--tmpdir={scratch}", "--auth-root-authentication-method=normal",
+                "--skip-test-db", "--skip-name-resolve"]  # fmt: skip
+
+    def settings(self, *, fsync: bool) -> dict[str, str]:
+        return {"innodb_log_file_size": "64M"} | ({} if fsync else {"innodb_flush_method": "nosync"})
+
+
+class _Mysql:
+    """The same of MySQL. It has a binary log unless it is told otherwise, and so it has here."""
+
+    ends_writes = False
+    hold_commits = (b"FLUSH TABLES WITH READ LOCK",)
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def install(self, data: Path, scratch: Path) -> list[str]:
+        # Clients that come over TCP are not of `localhost`, since no address is looked up.
+        users = scratch / "users.sql"
+        users.write_text("CREATE USER root@'127.0.0.1';\nGRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n")
+        return [self.program, "--no-defaults", "--initialize-insecure", f"--user={getpass.getuser()}",
+                f"--datadir={data}", f"--tmpdir={scratch}", f"--init-file={users}"]  # fmt: skip
+
+    def settings(self, *, fsync: bool) -> dict[str, str]:
+        # Its second protocol would listen on a port that is always the same.
+        fixed = {"loose_mysqlx": "OFF", "loose_innodb_redo_log_capacity": "64M", "performance_schema": "OFF"}
+        return fixed | ({"sync_binlog": "1"} if fsync else {"sync_binlog": "0", "innodb_flush_method": "nosync"})
+
+
+class MysqlServer:
     """One server with its data. Without `fsync` it doesn't wait for the disk, for tests that don't crash the machine;
     crashes of the server itself lose nothing either way. `settings` are further ones of my.cnf."""
 
     def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
-        self._server = _program("mariadbd")
-        self._installer = _program("mariadb-install-db")
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mariadb-"))
+        mysqld = os.environ.get(MYSQLD_VARIABLE)
+        self.kind = _Mysql(mysqld) if mysqld else _Mariadb()
+        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mysql-"))
         self._data = self.folder / "data"
         # Of its own: as it starts, a server removes what others of its kind left behind, or are using.
         self._scratch = self.folder / "tmp"
         self._settings = {
             "innodb_flush_log_at_trx_commit": "1",
             "innodb_buffer_pool_size": "64M",
-            "innodb_log_file_size": "64M",
             "max_connections": "200",
             "skip_name_resolve": "ON",
-            **({} if fsync else {"innodb_flush_method": "nosync"}),
+            **self.kind.settings(fsync=fsync),
             **(settings or {}),
         }
         self.port = 0
@@ -48,9 +95,7 @@ class MariadbServer:
     def init(self) -> None:
         """Makes the system's tables; root may connect without a password."""
         self._scratch.mkdir(exist_ok=True)
-        _run([self._installer, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-              f"--tmpdir={self._scratch}", "--auth-root-authentication-method=normal",
-              "--skip-test-db", "--skip-name-resolve"])  # fmt: skip
+        _run(self.kind.install(self._data, self._scratch))
 
     def start(self) -> None:
         """Returns when it accepts connections; keeps its port when started again."""
@@ -59,7 +104,7 @@ class MariadbServer:
             options = [f"--{name}={value}" for name, value in self._settings.items()]
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
-                    [self._server, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
+                    [self.kind.program, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
                      f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1",
                      f"--socket={self.folder / 'socket'}", *options],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL,
