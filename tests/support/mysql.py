@@ -174,7 +174,9 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[MysqlStore]:
 @asynccontextmanager
 async def session(url: str, *, database: bool = True) -> AsyncIterator[Connection]:
     """Somebody else's connection."""
-    connection = await connect(MysqlStore(url)._settings, database=database, bounded=False)
+    # It may stand still in the middle of a transaction for as long as a test likes.
+    settings = MysqlStore(url, idle_transaction_timeout_s=3_600)._settings
+    connection = await connect(settings, database=database, bounded=False)
     try:
         yield connection
     finally:

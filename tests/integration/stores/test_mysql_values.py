@@ -104,7 +104,7 @@ async def test_the_sessions_settings_do_not_depend_on_the_servers(mysql: MysqlSe
         await other.run(
             b"SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", b"SET GLOBAL autocommit = 0",
             b"SET GLOBAL time_zone = '+05:00'", b"SET GLOBAL character_set_server = latin1",
-            b"SET GLOBAL tx_isolation = 'SERIALIZABLE'",
+            b"SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         )  # fmt: skip
     async with opened(mysql.new_url()) as store:
         await claimed(store)
