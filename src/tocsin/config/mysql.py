@@ -45,8 +45,8 @@ class MysqlFields(BaseSettings):
     )
     mysql_durable: YesNo = Field(
         True,
-        description="Refuse a server whose `innodb_flush_log_at_trx_commit` isn't 1, with which acknowledged timers can be "
-        "lost.",
+        description="Refuse a server whose `innodb_flush_log_at_trx_commit` isn't 1, or that has a binary log and not "
+        "`sync_binlog = 1`: acknowledged timers can be lost.",
     )
 
 

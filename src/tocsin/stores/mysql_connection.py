@@ -195,17 +195,26 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
 async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: bool) -> None:
     await connection.run(*settings.session_statements(connection.server.version, bounded=bounded))
     rows = await connection.rows(
-        b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit"
+        b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit, "
+        b"@@global.log_bin, @@global.sync_binlog"
     )
-    version, read_only, packet_octets, flushed = rows[0]
+    version, read_only, packet_octets, flushed, binlog, binlog_synced = rows[0]
     if read_only:
         raise StoreUnavailable(f"{settings.place} is read-only: a replica, or a primary that was set so")
-    if settings.durable and flushed != 1:
-        raise ConfigError(
-            f"store: {settings.place} has innodb_flush_log_at_trx_commit = {flushed}, with which a crash loses what was "
-            "acknowledged; set it to 1, or say that it may with mysql.durable = false"
-        )
+    if settings.durable:
+        _check_durable(settings.place, flushed, binlog_synced if binlog else 1)
     connection.server = Server(str(version), int(packet_octets) - _PACKET_HEADER_OCTETS)
+
+
+def _check_durable(place: str, flushed: int, binlog_synced: int) -> None:
+    """Raises ConfigError for a server whose own or whose machine's crash would undo what it acknowledged. With a binary log,
+    that decides what was committed."""
+    for name, value in (("innodb_flush_log_at_trx_commit", flushed), ("sync_binlog", binlog_synced)):
+        if value != 1:
+            raise ConfigError(
+                f"store: {place} has {name} = {value}, with which a crash loses what was acknowledged; set it to 1, or say "
+                "that it may with mysql.durable = false"
+            )
 
 
 class MysqlPool(Pool[MysqlSettings, Connection]):

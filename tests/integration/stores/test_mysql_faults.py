@@ -189,14 +189,23 @@ async def test_a_read_only_server_is_refused(mysql: MysqlServer) -> None:
         assert await store.apply([batch]) == [Applied.DURABLE]
 
 
-async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may(mysql: MysqlServer) -> None:
-    url = mysql.new_url()
-    async with session(url, database=False) as other:
-        await other.run(b"SET GLOBAL innodb_flush_log_at_trx_commit = 2")
-    with pytest.raises(ConfigError, match=r"mysql\.durable"):
-        await MysqlStore(url).open(4)
-    async with opened(url, durable=False) as store:
-        await claimed(store)
+async def test_a_server_that_acknowledges_too_early_is_refused_unless_it_may() -> None:
+    server = MysqlServer(settings={"log_bin": "binlog", "server_id": "1", "sync_binlog": "1"})
+    try:
+        server.init()
+        server.start()
+        async with opened(server.new_url()) as store, session(server.new_url(), database=False) as other:
+            await claimed(store)
+            for name, value in (("innodb_flush_log_at_trx_commit", 2), ("sync_binlog", 0)):
+                await other.run(f"SET GLOBAL {name} = {value}".encode())
+                url = server.new_url()
+                with pytest.raises(ConfigError, match=rf"{name} = {value}.*mysql\.durable"):
+                    await MysqlStore(url).open(4)
+                async with opened(url, durable=False) as lax:
+                    await claimed(lax)
+                await other.run(f"SET GLOBAL {name} = 1".encode())
+    finally:
+        server.remove()
 
 
 # -- connections end
