@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+import trustme
 from asyncmy import errors
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
@@ -165,6 +168,18 @@ class TestUrls:
         verified = MysqlStore("mysql://u@h/d?ssl-mode=VERIFY_IDENTITY")._settings.ssl_context()
         assert verified is not None
         assert verified.check_hostname
+
+    def test_authorities_are_read_once_and_again_when_their_file_was_renewed(self, tmp_path):
+        file = tmp_path / "ca.pem"
+        settings = []
+        for instant_ns in (1, 2):
+            trustme.CA().cert_pem.write_to_path(str(file))
+            os.utime(file, ns=(instant_ns, instant_ns))
+            settings.append(MysqlStore(f"mysql://u@h/d?ssl-ca={file}")._settings.ssl_context())
+            assert settings[-1] is MysqlStore(f"mysql://u@h/other?ssl-ca={file}")._settings.ssl_context()
+        old, new = [context.get_ca_certs() for context in settings]
+        assert len(old) == len(new) == 1
+        assert old != new
 
     @pytest.mark.parametrize(
         ("url", "said"),

@@ -7,6 +7,8 @@ import math
 import re
 import ssl
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -83,18 +85,16 @@ class MysqlSettings:
         return dict(parse_qsl(urlsplit(self.url).query, keep_blank_values=True))
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """How the server is spoken to in secret, if it is. A CA without a mode verifies the host as well."""
+        """How the server is spoken to in secret, if it is. A CA without a mode verifies the host as well. Files that were
+        renewed are read anew."""
         parameters = self._parameters
         ca = parameters.get("ssl-ca")
         mode = parameters.get("ssl-mode", "VERIFY_IDENTITY" if ca else "DISABLED").upper()
         if mode == "DISABLED":
             return None
-        context = ssl.create_default_context(cafile=ca)
-        context.check_hostname = mode == "VERIFY_IDENTITY"
-        context.verify_mode = ssl.CERT_NONE if mode == "REQUIRED" else ssl.CERT_REQUIRED
-        if cert := parameters.get("ssl-cert"):
-            context.load_cert_chain(cert, parameters.get("ssl-key"))
-        return context
+        cert, key = parameters.get("ssl-cert"), parameters.get("ssl-key")
+        written = tuple(Path(file).stat().st_mtime_ns for file in (ca, cert, key) if file)
+        return _ssl_context(mode, ca, cert, key, written)
 
     def arguments(self, *, database: bool) -> dict[str, Any]:
         """What the driver connects with."""
@@ -147,6 +147,19 @@ class MysqlSettings:
             b"SET SESSION " + b", ".join(values),
             b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ]
+
+
+@lru_cache(maxsize=8)
+def _ssl_context(
+    mode: str, ca: str | None, cert: str | None, key: str | None, written: tuple[int, ...]
+) -> ssl.SSLContext:
+    # Kept, since reading the system's authorities stops all else for tens of milliseconds, and MySQL has sessions end often.
+    context = ssl.create_default_context(cafile=ca)
+    context.check_hostname = mode == "VERIFY_IDENTITY"
+    context.verify_mode = ssl.CERT_NONE if mode == "REQUIRED" else ssl.CERT_REQUIRED
+    if cert:
+        context.load_cert_chain(cert, key)
+    return context
 
 
 def _statement_timeout(version: str, seconds: float) -> list[bytes]:
