@@ -19,6 +19,13 @@ NAMES = ("one", "two", "three")
 BEFORE_FAULT_US = 2_000_000
 
 
+def refused_writes(server: ServerProcess) -> bool:
+    """Whether a node that came back late has found that its shards aren't its own any more: by the fence, or because the
+    batch that was under way when it stood still never got an answer. There may have been one batch of all its shards."""
+    log = server.log()
+    return any(f'"reason": "{reason}"' in log for reason in ("fenced", "unknown_outcome"))
+
+
 class Run(NamedTuple):
     """What is under way."""
 
