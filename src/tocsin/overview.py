@@ -43,6 +43,8 @@ class NodeView:
     agent: bool | None = None
     window_timers: int | None = None
     lag_us: int | None = None
+    #: Whether another living node has its name.
+    shares_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def _node_views(
     supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
 ) -> list[NodeView]:
     membership = supervisor.membership
+    namesakes = {incarnation for incarnations in membership.namesakes().values() for incarnation in incarnations}
     views = []
     for member in sorted(membership.members(), key=lambda member: (member.node, member.incarnation)):
         report = reports.get(member.incarnation)
@@ -139,6 +142,7 @@ def _node_views(
                         max((shard.lag_us for shard in report.shards), default=0),
                     )
                 ),
+                shares_name=member.incarnation in namesakes,
             )
         )
     return views
