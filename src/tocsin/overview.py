@@ -142,7 +142,7 @@ def _node_views(
                         max((shard.lag_us for shard in report.shards), default=0),
                     )
                 ),
-                shares_name=member.incarnation in namesakes,
+                member.incarnation in namesakes,
             )
         )
     return views
