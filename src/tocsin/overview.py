@@ -39,13 +39,13 @@ class NodeView:
     shards: int
     leaving: bool = False
     skewed: bool = False
+    #: Whether another living node has its name.
+    shares_name: bool = False
     release: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None
     window_timers: int | None = None
     lag_us: int | None = None
-    #: Whether another living node has its name.
-    shares_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ def _node_views(
                 sum(1 for owner in owners if owner == member.incarnation),
                 membership.leaving(member.incarnation),
                 membership.skewed(member.incarnation),
+                member.incarnation in namesakes,
                 *(
                     (None, None, None, None, None)
                     if report is None
@@ -144,7 +145,6 @@ def _node_views(
                         max((shard.lag_us for shard in report.shards), default=0),
                     )
                 ),
-                member.incarnation in namesakes,
             )
         )
     return views
