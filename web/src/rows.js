@@ -9,7 +9,7 @@ const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
 const ROW_PX = 49;
-const DROP_MS = 8;
+const DROP_MS = 16;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
@@ -51,9 +51,14 @@ export function head() {
   const all = heads();
   const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
   if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
-  const whole = gap < 0 ? all : all.slice(0, gap);
-  const rows = whole.flatMap(rowsOf);
-  return { cursor: all[0]?.dataset.cursor ?? "", ids: new Set(rows.map((row) => row.dataset.id)), open: gap > 0 || "follows" in results().dataset, last: rows.at(-1) };
+  const cursor = all[0]?.dataset.cursor ?? "";
+  if (gap < 0) {
+    // Every row that is here: their ids are known, and no row has to be asked for its.
+    const rows = all.length ? partsOf(all.at(-1)).at(-1).rows : [];
+    return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
+  }
+  const rows = all.slice(0, gap).flatMap(rowsOf);
+  return { cursor, ids: new Set(rows.map((row) => row.dataset.id)), open: true, last: rows.at(-1) };
 }
 
 const near = new IntersectionObserver((entries) => {
