@@ -45,7 +45,9 @@ _API_INTRO = """# API
 
 JSON over HTTP. `GET /openapi.json` is the full description (OpenAPI 3.1), `/docs` a page to read it. Members are
 camelCase, instants RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, naive times refused), durations texts
-such as `500ms`, `30s`, `5m`, `24h`. Unknown members are refused by name. With an API key: `Authorization: Bearer tk_…`.
+such as `500ms`, `30s`, `5m`, `24h`. Unknown members are refused by name, and so are unknown parameters in the query
+(`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation. With an API key:
+`Authorization: Bearer tk_…`.
 
 Errors are `application/problem+json` (RFC 9457) with a stable `error` code, a `correlationId` (the request's
 `x-correlation-id`, or a new one; every answer carries it as a header) and, for bad input, `errors` with the path and

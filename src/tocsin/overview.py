@@ -39,6 +39,8 @@ class NodeView:
     shards: int
     leaving: bool = False
     skewed: bool = False
+    #: Whether another living node has its name.
+    shares_name: bool = False
     release: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None
@@ -117,6 +119,7 @@ def _node_views(
     supervisor: Supervisor, reports: Mapping[bytes, NodeReport], owners: list[bytes | None]
 ) -> list[NodeView]:
     membership = supervisor.membership
+    namesakes = {incarnation for incarnations in membership.namesakes().values() for incarnation in incarnations}
     views = []
     for member in sorted(membership.members(), key=lambda member: (member.node, member.incarnation)):
         report = reports.get(member.incarnation)
@@ -130,6 +133,7 @@ def _node_views(
                 sum(1 for owner in owners if owner == member.incarnation),
                 membership.leaving(member.incarnation),
                 membership.skewed(member.incarnation),
+                member.incarnation in namesakes,
                 *(
                     (None, None, None, None, None)
                     if report is None

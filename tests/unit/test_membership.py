@@ -156,6 +156,48 @@ def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
 
 
+def called(incarnation: bytes, counter: int, name: str = "same", *, leaving: bool = False) -> Member:
+    return Member(incarnation, name, announced("x:1", leaving=leaving), counter)
+
+
+def test_two_that_live_with_one_name_are_told_after_the_timeout() -> None:
+    membership = Membership(A, TIMEOUT)
+    for second in range(12):
+        # B comes at 3. Both move until the end; C has a name of its own.
+        rows = [called(A, second), *([called(B, second)] if second >= 3 else []), called(C, second, "other")]
+        membership.observe(rows, second * SECOND)
+        assert membership.namesakes() == ({"same": (A, B)} if second >= 8 else {})
+    # One of them leaves, and has left.
+    membership.observe([called(A, 12), called(B, 12, leaving=True)], 12 * SECOND)
+    assert membership.namesakes() == {}
+    membership.observe([called(A, 13)], 13 * SECOND)
+    assert membership.namesakes() == {}
+
+
+def test_who_dies_makes_its_name_free_after_the_timeout() -> None:
+    membership = Membership(A, TIMEOUT)
+    for second in range(20):
+        membership.observe([called(A, second), called(B, min(second, 10))], second * SECOND)
+        assert membership.namesakes() == ({"same": (A, B)} if 5 <= second < 15 else {})
+
+
+def test_a_node_that_starts_again_has_its_name_to_itself() -> None:
+    # As it sees itself: its former row is there and stands still.
+    own = watched(*((second, [called(A, second), called(B, 77)]) for second in range(20)))
+    assert own.namesakes() == {}
+    # As another sees it: the former one moved for long, but never beside the new one.
+    other = Membership(C, TIMEOUT)
+    for second in range(40):
+        rows = [called(C, second, "other"), called(B, min(second, 19)), *([called(A, second)] if second >= 20 else [])]
+        other.observe(rows, second * SECOND)
+        assert other.namesakes() == {}
+
+
+def test_of_three_with_one_name_the_dead_one_is_not_among_them() -> None:
+    membership = watched(*((second, [called(A, second), called(B, second), called(C, 5)]) for second in range(20)))
+    assert membership.namesakes() == {"same": (A, B)}
+
+
 def test_whose_clock_is_off_gets_nothing_while_others_are_right() -> None:
     membership = watched((0, [row(A, 0), row(B, 0), row(C, 0, skewed=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}

@@ -299,3 +299,11 @@ def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
         figures.roll(NOW + step * 10_000_000)
     assert len(figures.buckets) == 3
     assert (figures.buckets[-1].overdue_s, figures.buckets[-1].window_timers) == (1.5, 7.0)
+
+
+def test_rows_in_parts_are_all_of_them_in_their_order() -> None:
+    for count in (0, 1, show.PART_ROWS - 1, show.PART_ROWS, show.PART_ROWS + 1, 3 * show.PART_ROWS):
+        parts = show.parted(range(count))
+        assert [row for part in parts for row in part] == list(range(count))
+        assert all(len(part) <= show.PART_ROWS for part in parts)
+        assert len(parts) == max(-(-count // show.PART_ROWS), 1)

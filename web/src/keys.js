@@ -1,4 +1,6 @@
 // The keyboard: / n j k x r g ?. Nothing while somebody types.
+import { dialogIsOpen } from "./say.js";
+
 const PLACES = { o: "/", t: "/timers", l: "/calls", c: "/cluster", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
@@ -33,7 +35,7 @@ const keys = {
 
 export function startKeys() {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || dialogIsOpen()) return;
     if (Date.now() - going < GO_MS && PLACES[event.key]) { location.assign(PLACES[event.key]); return; }
     const act = keys[event.key];
     if (!act) return;

@@ -1,19 +1,35 @@
-// A list that goes on as one scrolls. Rows come in chunks, one <tbody> each, that the browser lays out only where somebody
-// looks (content-visibility); what is off the screen is neither counted down nor asked for. The URL follows the rows on
-// top, and how far the list had gone is kept for this tab, so that a reload and the way back lead to the same place.
+// A list that goes on as one scrolls. Rows come in chunks, and each chunk in parts, one <tbody> each, that the browser lays
+// out only where somebody looks (content-visibility); what is off the screen is neither counted down nor asked for. The URL
+// follows the rows on top, and how far the list had gone is kept for this tab, so that a reload and the way back lead to the
+// same place.
 import { showTimes, countOnly } from "./times.js";
-import { say } from "./say.js";
+import { dialogIsOpen, say } from "./say.js";
 
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
 const ROW_PX = 49;
-const DROP_MS = 8;
+const DROP_MS = 16;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
-export const chunks = () => [...document.querySelectorAll("#results tbody")];
+// A selector would be compared with every element of thousands of rows.
+export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
+// A chunk is what one request has brought. Its first part has its cursor, the others follow.
+const heads = () => parts().filter((part) => "cursor" in part.dataset);
+function partsOf(chunk) {
+  const all = [chunk];
+  for (let next = chunk.nextElementSibling; next && "part" in next.dataset; next = next.nextElementSibling) all.push(next);
+  return all;
+}
+const rowCount = (chunk) => partsOf(chunk).reduce((sum, part) => sum + part.rows.length, 0);
+const rowsOf = (chunk) => partsOf(chunk).flatMap((part) => [...part.rows]);
+function chunkOf(row) {
+  let part = row.parentElement;
+  while ("part" in part.dataset) part = part.previousElementSibling;
+  return part;
+}
 // Ids of the rows that are here, and of those that the list began with before a reload and that aren't fetched again yet.
 export const known = new Set();
 export const above = new Set();
@@ -26,18 +42,23 @@ let settling = 0;
 // The rows that somebody sees, or is about to.
 export function rowsInView() {
   const places = [...inView].filter((chunk) => chunk.isConnected);
-  return (places.length ? places : chunks().slice(0, 2)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
+  return (places.length ? places : parts().slice(0, 4)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
 }
 
 // The beginning of the list as far as nothing is missing, for finding what is new: where it starts, its ids, and whether
 // rows that the list had follow.
 export function head() {
-  const all = chunks().filter((chunk) => "cursor" in chunk.dataset);
+  const all = heads();
   const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
   if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
-  const whole = gap < 0 ? all : all.slice(0, gap);
-  const rows = whole.flatMap((chunk) => [...chunk.rows]);
-  return { cursor: all[0]?.dataset.cursor ?? "", ids: new Set(rows.map((row) => row.dataset.id)), open: gap > 0 || "follows" in results().dataset, last: rows.at(-1) };
+  const cursor = all[0]?.dataset.cursor ?? "";
+  if (gap < 0) {
+    // Every row that is here: their ids are known, and no row has to be asked for its.
+    const rows = all.length ? partsOf(all.at(-1)).at(-1).rows : [];
+    return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
+  }
+  const rows = all.slice(0, gap).flatMap(rowsOf);
+  return { cursor, ids: new Set(rows.map((row) => row.dataset.id)), open: true, last: rows.at(-1) };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -69,15 +90,18 @@ function reserve(chunk, rows) {
 }
 
 function adopt(chunk) {
-  chunk.setAttribute("role", "rowgroup");
-  for (const row of [...chunk.rows]) {
-    if (known.has(row.dataset.id)) row.remove();
-    else known.add(row.dataset.id);
+  for (const part of partsOf(chunk)) {
+    part.setAttribute("role", "rowgroup");
+    for (const row of [...part.rows]) {
+      const id = row.getAttribute("data-id");
+      if (known.has(id)) row.remove();
+      else known.add(id);
+    }
+    part.dataset.changed = results().dataset.changed;
+    reserve(part, part.rows.length);
+    shown += part.rows.length;
+    near.observe(part);
   }
-  chunk.dataset.changed = results().dataset.changed;
-  reserve(chunk, chunk.rows.length);
-  shown += chunk.rows.length;
-  near.observe(chunk);
 }
 
 async function fetchRows(link) {
@@ -85,7 +109,7 @@ async function fetchRows(link) {
   if (answer.status === 401) location.reload();
   if (!answer.ok) throw new Error(String(answer.status));
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return { chunk: document.adoptNode(page.querySelector("tbody")), follow: document.adoptNode(page.getElementById("follow")) };
+  return { parts: [...page.querySelectorAll("tbody")].map((part) => document.adoptNode(part)), follow: document.adoptNode(page.getElementById("follow")) };
 }
 
 const count = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
@@ -114,13 +138,13 @@ async function goOn() {
       here.setAttribute("aria-busy", "true");
       link.dataset.busy = "";
       if (link.closest("[data-searching]")) link.textContent = "Searching…";
-      const { chunk, follow } = await fetchRows(link.getAttribute("href"));
+      const { parts, follow } = await fetchRows(link.getAttribute("href"));
       // Other filters may have been chosen meanwhile.
       if (!here.isConnected) break;
       // A search that goes on may have found nothing yet.
-      if (chunk.rows.length) {
-        table.append(chunk);
-        adopt(chunk);
+      if (parts[0].rows.length) {
+        table.append(...parts);
+        adopt(parts[0]);
       }
       showTimes(follow);
       here.querySelector("#follow").replaceWith(follow);
@@ -156,11 +180,11 @@ async function fill(place) {
     link.searchParams.set("rows", place.dataset.rows);
     link.searchParams.delete("cursor");
     if (place.dataset.cursor) link.searchParams.set("cursor", place.dataset.cursor);
-    const { chunk } = await fetchRows(link.pathname + link.search);
+    const { parts } = await fetchRows(link.pathname + link.search);
     if (!place.isConnected) return;
     shown -= Number(place.dataset.rows);
-    place.replaceWith(chunk);
-    adopt(chunk);
+    place.replaceWith(...parts);
+    adopt(parts[0]);
     showCount();
     settle();
   } catch {
@@ -188,12 +212,12 @@ function name() {
 
 function keep() {
   const here = results();
-  if (!here || document.querySelector("dialog[open]")) return;
+  if (!here || dialogIsOpen()) return;
   const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
-  const all = chunks().filter((chunk) => "cursor" in chunk.dataset);
+  const all = heads();
   const row = all.length && document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
   if (!row) return;
-  const chunk = row.parentElement;
+  const chunk = chunkOf(row);
   const cursor = chunk.dataset.cursor ?? "";
   const url = new URL(location);
   if ((url.searchParams.get("cursor") ?? "") !== cursor) {
@@ -204,8 +228,8 @@ function keep() {
   const lists = kept();
   lists.delete(name());
   lists.set(name(), {
-    chunks: all.map((each) => [each.dataset.cursor, each.rows.length || Number(each.dataset.rows)]),
-    head: all[0].rows.length ? [...all[0].rows].map((each) => each.dataset.id) : [...above],
+    chunks: all.map((each) => [each.dataset.cursor, "rows" in each.dataset ? Number(each.dataset.rows) : rowCount(each)]),
+    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map((each) => each.dataset.id),
     row: row.dataset.id,
     offset: row.getBoundingClientRect().top,
   });
@@ -236,7 +260,7 @@ function restore(first) {
   }
   for (const id of at > 0 ? before.head : []) above.add(id);
   if (at > 0) document.getElementById("first")?.remove();
-  const row = [...first.rows].find((each) => each.dataset.id === before.row);
+  const row = rowsOf(first).find((each) => each.dataset.id === before.row);
   const [navigation] = performance.getEntriesByType("navigation");
   if (at > 0 || navigation?.type !== "navigate") {
     scrollBy({ top: row ? row.getBoundingClientRect().top - before.offset : first.getBoundingClientRect().top - 120, behavior: "instant" });
@@ -255,14 +279,16 @@ function putAway(old) {
   // Nothing that the rows inherit changes, or their styles would all be made anew.
   old.classList.add("leaving");
   old.before(place);
+  const left = old.querySelector("table")?.tBodies;
   const step = () => {
     const until = performance.now() + DROP_MS;
-    let chunk = old.querySelector("tbody");
-    for (; chunk && performance.now() < until; chunk = old.querySelector("tbody")) chunk.remove();
-    if (chunk) requestAnimationFrame(() => setTimeout(step));
+    // From the end: the rows that came with the page have buttons that submit its form, and for each of those that goes, a
+    // browser looks through all that are left.
+    while (left?.length && performance.now() < until) left[left.length - 1].remove();
+    if (left?.length) requestAnimationFrame(() => setTimeout(step));
     else old.remove();
   };
-  setTimeout(step);
+  setTimeout(() => { old.inert = true; requestAnimationFrame(() => setTimeout(step)); });
   return place;
 }
 
@@ -273,7 +299,7 @@ function begin() {
   near.disconnect();
   ahead.disconnect();
   shown = height = 0;
-  const all = chunks();
+  const all = parts().filter((part) => !("part" in part.dataset));
   for (const chunk of all) adopt(chunk);
   if (all.length) restore(all.at(-1));
   showCount();
@@ -284,7 +310,8 @@ function begin() {
 export function startRows() {
   if (!results()) return;
   history.scrollRestoration = "manual";
-  countOnly(() => (inView.size ? [...inView] : [document]));
+  // Never the whole document: what has been put away is still in it.
+  countOnly(() => (inView.size ? [...inView] : [results()]));
   begin();
   document.addEventListener("htmx:beforeSwap", (event) => {
     // What was asked for while other results were on their way may aim at those that have gone since.

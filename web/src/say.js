@@ -12,6 +12,9 @@ export function say(text, tone) {
   setTimeout(() => toast.remove(), tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
 }
 
+// Asked by id: to find out that no dialog has the attribute, a browser looks at every element of a long list.
+export const dialogIsOpen = () => ["dialog", "help"].some((id) => document.getElementById(id)?.open);
+
 // A form's fields, sent as one of our own pages sends them.
 export function post(url, body) {
   const token = document.querySelector("meta[name='csrf']").content;

@@ -177,7 +177,7 @@ class Api:
         """The request's way through the gate to its handler."""
         key = self._gate(route, scope["headers"], headers, parameters)
         operation = route.operation
-        query = read_query(scope["query_string"], operation) if operation.templated else _NO_QUERY
+        query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
         body = b""
         if route.has_body:
             body = await self._body(route, headers, receive)

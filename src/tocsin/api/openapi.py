@@ -146,7 +146,7 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     errors.update(_WITH_BODY if operation.request is not None else {})
     if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
         errors[413] = (*errors[413], "PAYLOAD_TOO_LARGE")
-    if operation.parameters:
+    if not operation.any_query:
         errors[400] = errors.get(400, ("INVALID_INPUT",))
     for status, codes in operation.errors.items():
         errors[status] = (*errors.get(status, ()), *codes)

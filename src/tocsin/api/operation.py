@@ -43,7 +43,9 @@ class Parameter:
 class Operation:
     """One call. `errors` are the codes of its own, by status; those that every call can meet are added where it is
     described. `paths` beyond the first are aliases; a part in braces is a parameter. `media_type` None: nothing is sent.
-    `answer_headers`: headers of the answer, with their meaning. `documented`: it stands in the OpenAPI document."""
+    `answer_headers`: headers of the answer, with their meaning. `documented`: it stands in the OpenAPI document. `any_query`:
+    its query is not looked at, for probes, scrapers and browsers add to it what they like; everywhere else anything unknown
+    is refused."""
 
     name: str
     method: str
@@ -64,6 +66,7 @@ class Operation:
     documented: bool = True
     parameters: tuple[Parameter, ...] = ()
     answer_headers: Mapping[str, str] = field(default_factory=dict)
+    any_query: bool = False
 
     @property
     def path(self) -> str:
@@ -72,5 +75,5 @@ class Operation:
 
     @property
     def templated(self) -> bool:
-        """Whether its path has parameters. Only then its query is looked at, and anything unknown in it refused."""
+        """Whether its path has parameters."""
         return "{" in self.path

@@ -184,6 +184,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="Answers as long as the process does. For restarts.",
         tag="Health",
         answer=wire.Health,
+        any_query=True,
     ),
     Operation(
         name="readiness",
@@ -194,6 +195,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Health",
         answer=wire.Health,
         errors={503: ("NOT_READY",)},
+        any_query=True,
     ),
     Operation(
         name="metrics",
@@ -205,6 +207,7 @@ OPERATIONS: tuple[Operation, ...] = (
         role=Role.READ,
         reach=Reach.SERVICE,
         media_type="text/plain",
+        any_query=True,
     ),
     Operation(
         name="openapi",
@@ -214,6 +217,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="OpenAPI 3.1.",
         tag="Documentation",
         documented=False,
+        any_query=True,
     ),
     Operation(
         name="docs",
@@ -225,6 +229,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Documentation",
         media_type="text/html",
         documented=False,
+        any_query=True,
     ),
     Operation(
         name="docsScript",
@@ -235,6 +240,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Documentation",
         media_type="text/javascript",
         documented=False,
+        any_query=True,
     ),
     Operation(
         name="docsStyle",
@@ -245,5 +251,6 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Documentation",
         media_type="text/css",
         documented=False,
+        any_query=True,
     ),
 )

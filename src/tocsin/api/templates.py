@@ -95,10 +95,11 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
+    none = "there are none" if operation.request is None else "there are none: what you ask for goes into the body"
     errors = []
     for name, values in given.items():
         if name not in known:
-            there = f"there are: {', '.join(known)}" if known else "there are none"
+            there = f"there are: {', '.join(known)}" if known else none
             errors.append(FieldError(name, f"is not a query parameter here; {there}"))
         elif len(values) > 1 and not known[name].repeated:
             errors.append(FieldError(name, f"is given {len(values)} times; give it once"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import typer
 
 from tocsin.cli import output
@@ -39,6 +41,11 @@ def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = 
     )
     columns = list(dict.fromkeys(name for shard in shards for name in shard))
     output.print_table(columns, [[_cell(shard.get(name)) for name in columns] for shard in shards])
+    for name, number in Counter(node["node"] for node in nodes if node.get("sharesName")).items():
+        output.note(
+            f"Warning: {number} living nodes are called {name}. Only one of them gets shards: "
+            "give each a name of its own (node_name) and restart it."
+        )
     if answer.get("dispatching") is False:
         output.note(f"Nothing is rung at present: {answer.get('dispatchPausedReason') or 'dispatch is paused'}")
 

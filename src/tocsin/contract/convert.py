@@ -334,6 +334,7 @@ def cluster_answer(view: ClusterView) -> wire.Cluster:
                 agent=node.agent,
                 window_timers=node.window_timers,
                 lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
+                shares_name=node.shares_name,
             )
             for node in view.nodes
         ],

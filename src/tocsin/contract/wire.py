@@ -275,6 +275,9 @@ class Node(AnswerStruct):
     agent: bool | None = None
     window_timers: int | None = None
     lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | None = None
+    shares_name: Annotated[
+        bool, Meta(description="Whether another living node has its name: then only one of them gets shards.")
+    ] = False
 
 
 class Shard(AnswerStruct):

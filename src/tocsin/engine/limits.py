@@ -62,6 +62,8 @@ class EngineLimits:
     member_timeout_us: int = 5 * SECOND
     #: A member that has stood still for this long and owns nothing is removed from the list of members.
     member_forget_us: int = 60 * SECOND
+    #: Pause, at least, between two warnings that two living nodes have one name.
+    name_warning_interval_us: int = 60 * SECOND
     #: Node clock against store clock: beyond it nothing is dispatched.
     clock_skew_max_us: int = 500 * MS
     #: How long a release waits for callbacks in flight; not below the greatest callback timeout.

@@ -45,6 +45,8 @@ class Membership:
         self._own = own
         self._timeout_us = timeout_us
         self._seen: dict[bytes, tuple[Member, int]] = {}
+        # When each was seen for the first time, and when its counter was last seen to have moved; -1: never.
+        self._heard: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
         self._stable_since: int | None = None
@@ -61,6 +63,7 @@ class Membership:
             known = former.get(member.incarnation)
             moved = known is None or known[0].counter != member.counter or not watched
             self._seen[member.incarnation] = (member, boot_us if moved or known is None else known[1])
+        self._hear(former, boot_us)
         alive = {
             incarnation: member.node
             for incarnation, (member, since) in self._seen.items()
@@ -77,6 +80,36 @@ class Membership:
         self._candidates = {
             incarnation: node for incarnation, node in staying.items() if not is_skewed(self._seen[incarnation][0])
         } or staying
+
+    def _hear(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
+        heard = self._heard
+        self._heard = {}
+        for incarnation, (member, _) in self._seen.items():
+            first, last = heard.get(incarnation, (boot_us, -1))
+            known = former.get(incarnation)
+            moved = known is not None and known[0].counter != member.counter
+            self._heard[incarnation] = (first, boot_us if moved else last)
+
+    def namesakes(self) -> dict[str, tuple[bytes, ...]]:
+        """Names that several living members have at a time, with their incarnations. A node that has started again has its
+        name to itself, however long its former row stays: that one's counter doesn't move beside the new one's. Whoever
+        leaves is about to make room, and not counted; nor is anybody whom this node has seen beside the other for less
+        than the timeout."""
+        by_name: dict[str, list[bytes]] = {}
+        for incarnation, node in self._alive.items():
+            if not is_leaving(self._seen[incarnation][0]):
+                by_name.setdefault(node, []).append(incarnation)
+        found = {}
+        for node, all_of_it in by_name.items():
+            living = [one for one in all_of_it if any(self._beside(one, other) for other in all_of_it if other != one)]
+            if living:
+                found[node] = tuple(sorted(living))
+        return found
+
+    def _beside(self, one: bytes, other: bytes) -> bool:
+        """Whether each was heard of when the other had been there for the timeout."""
+        (one_first, one_last), (other_first, other_last) = self._heard[one], self._heard[other]
+        return one_last - other_first >= self._timeout_us and other_last - one_first >= self._timeout_us
 
     def stable_for_us(self, boot_us: int) -> int:
         """How long nobody has joined."""

@@ -25,6 +25,7 @@ from tocsin.ports.observer import (
     HeartbeatFailed,
     HistoryPurged,
     LoadFailed,
+    NodeNameShared,
     ShardReleased,
 )
 from tocsin.ports.store import Member, ShardState
@@ -70,6 +71,8 @@ class Supervisor:
         self._no_claim = asyncio.Event()
         self._no_claim.set()
         self._shunned: dict[int, int] = {}
+        # Names that several nodes have, and when that was told last.
+        self._names_told: dict[str, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
@@ -302,6 +305,7 @@ class Supervisor:
         if self.closing:
             return
         boot = context.clock.boottime_us()
+        self._tell_namesakes(boot)
         self._joined = self._joined or self._settled(boot)
         for shard in self.shards.values():
             if shard.shard_id in self._busy:
@@ -317,6 +321,15 @@ class Supervisor:
             elif shard.window is None and not wanted:
                 self._disown(shard)
         await self._forget_dead(boot)
+
+    def _tell_namesakes(self, boot: int) -> None:
+        shared, told = self.membership.namesakes(), self._names_told
+        self._names_told = {name: told[name] for name in shared if name in told}
+        for name, incarnations in shared.items():
+            if name in told and boot - told[name] < self._context.limits.name_warning_interval_us:
+                continue
+            self._names_told[name] = boot
+            self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
     async def _forget_dead(self, boot: int) -> None:
         """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""

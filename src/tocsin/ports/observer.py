@@ -75,6 +75,14 @@ class LoadFailed(NamedTuple):
     error: str
 
 
+class NodeNameShared(NamedTuple):
+    """Living nodes of different incarnations have one name, so that only one of them gets shards. Told again once in a while
+    for as long as it lasts."""
+
+    node: str
+    incarnations: str
+
+
 class ShardClaimed(NamedTuple):
     """This node owns the shard from now on."""
 
@@ -213,6 +221,7 @@ Event = (
     | BatchFailed
     | PageLoaded
     | LoadFailed
+    | NodeNameShared
     | ShardClaimed
     | ShardLost
     | ShardReleased

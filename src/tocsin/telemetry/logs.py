@@ -29,6 +29,7 @@ LEVELS: dict[type, int] = {
     events.ShardClaimed: logging.DEBUG,
     events.ShardReleased: logging.DEBUG,
     events.DispatchResumed: logging.INFO,
+    events.NodeNameShared: logging.WARNING,
     events.ClockTrusted: logging.INFO,
     events.BatchFailed: logging.ERROR,
     events.LoadFailed: logging.ERROR,

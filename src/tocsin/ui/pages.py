@@ -73,7 +73,9 @@ class Pages:
             pretty_json=show.pretty_json,
             bytes_of=bytes,
         )
-        environment.globals.update(relative=show.relative, timer_path=show.timer_path, call_path=calls.path)
+        environment.globals.update(
+            relative=show.relative, parted=show.parted, timer_path=show.timer_path, call_path=calls.path
+        )
         environment.globals.update(call_state=calls.state_of, call_finished=calls.finished, star_tag=calls.STAR)
         environment.filters.update(
             call_version=calls.version,

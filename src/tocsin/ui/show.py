@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from tocsin.contract.instants import format_instant
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.timer import Status, Timer
 from tocsin.service import TimerView
+
+T = TypeVar("T")
+
+#: As many rows as a browser lays out and paints within a frame: it does so for a whole part of a list or not at all.
+PART_ROWS = 25
 
 _UNITS = (
     (365 * US_PER_DAY, "y"),
@@ -50,6 +57,11 @@ def state_of(view: TimerView, now_us: int) -> State:
     if timer.attempts:
         return State("retrying", "retrying")
     return State("pending", "pending")
+
+
+def parted(rows: Sequence[T]) -> list[Sequence[T]]:
+    """The rows of a list in parts of at most PART_ROWS, in their order; one empty part if there are none."""
+    return [rows[start : start + PART_ROWS] for start in range(0, len(rows), PART_ROWS)] or [rows]
 
 
 def utc(instant_us: int) -> str:

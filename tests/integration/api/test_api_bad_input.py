@@ -30,7 +30,7 @@ def assert_problem(answer: Any, status: int, error: str) -> dict[str, Any]:
     assert problem["error"] == error
     assert problem["type"].endswith(error)
     assert problem["detail"] == problem["message"] != ""
-    assert problem["instance"] == answer.request.url.raw_path.decode()
+    assert problem["instance"] == answer.request.url.raw_path.decode().partition("?")[0]
     assert problem["correlationId"] == answer.headers["x-correlation-id"]
     assert datetime.fromisoformat(problem["timestamp"]).tzinfo == UTC
     return problem
@@ -263,3 +263,48 @@ def test_unknown_names_are_not_found(server: Served) -> None:
         name = {"namespace": "default", "timerId": "nobody"}
         assert_problem(server.post(f"timers/{call}", name), 404, "TIMER_NOT_FOUND")
     assert_problem(server.post("namespaces/update", {"name": "nowhere"}), 404, "NAMESPACE_NOT_FOUND")
+
+
+STRICT = [
+    ("POST", "timers/create", TIMER),
+    ("POST", "timers/get", {"namespace": "default", "timerId": "t1"}),
+    ("POST", "timers/update", {"namespace": "default", "timerId": "t1", "payload": 1}),
+    ("POST", "timers/delete", {"namespace": "default", "timerId": "t1"}),
+    ("POST", "timers/list", {"namespace": "default"}),
+    ("POST", "timers/batch/create", {"timers": [TIMER]}),
+    ("POST", "namespaces/create", {"name": "orders"}),
+    ("POST", "namespaces/list", {}),
+    ("POST", "namespaces/update", {"name": "default", "paused": True}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), STRICT, ids=[path for _, path, _ in STRICT])
+def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: str, path: str, body: Any) -> None:
+    answer = server.client.request(method, f"/api/v1/{path}?status=failed&limit=10", json=body)
+    problem = assert_problem(answer, 400, "INVALID_INPUT")
+    reason = "is not a query parameter here; there are none: what you ask for goes into the body"
+    assert problem["errors"] == [{"path": "status", "reason": reason}, {"path": "limit", "reason": reason}]
+    assert server.service.timers == {}
+    # An empty query is none.
+    assert server.client.request(method, f"/api/v1/{path}?", json=body).status_code != 400
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_query_of_a_call_without_a_body_is_refused_by_name(server: Served, method: str) -> None:
+    answer = server.client.request(method, "/api/v1/cluster?limit=10&cursor=x")
+    assert answer.status_code == 400
+    if method == "GET":
+        reason = "is not a query parameter here; there are none"
+        assert assert_problem(answer, 400, "INVALID_INPUT")["errors"] == [
+            {"path": "limit", "reason": reason},
+            {"path": "cursor", "reason": reason},
+        ]
+    assert server.client.request(method, "/api/v1/cluster").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/healthz", "/readyz", "/metrics", "/docs", "/docs.js", "/docs.css", "/openapi.json", "/api/v1/docs"],
+)
+def test_probes_scrapers_and_browsers_may_ask_with_any_query(server: Served, path: str) -> None:
+    assert server.client.get(f"{path}?name[]=up&v=%FF&v=2").status_code == server.client.get(path).status_code == 200

@@ -7,10 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant, parse_instant
+from tocsin.model.uuid7 import Uuid7Source
 
 NOWHERE = "http://127.0.0.1:9/"
 
@@ -165,3 +168,35 @@ async def test_namespaces_of_different_spread_keep_their_timers_apart_and_throug
     else:
         await other.kill()
         raise AssertionError("it started")
+
+
+async def test_a_misspelled_filter_does_not_silently_give_everything(server: ServerProcess) -> None:
+    calls = f"/api/tenants/{Uuid7Source(lambda: time.time_ns() // 1_000)()}/service-calls"
+    spec = {"method": "GET", "url": "http://127.0.0.1:9/"}
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        for number in range(3):
+            call = {"name": f"c{number}", "requestSpec": spec, "dueAt": "2040-01-01T00:00:00Z"}
+            assert (await client.post(calls, json=call)).status_code == 202
+        # What is known goes from page to page; what isn't is named, with what there is.
+        seen, cursor = [], None
+        while cursor is not None or not seen:
+            query = {"limit": 2, "status": "Scheduled", **({"cursor": cursor} if cursor else {})}
+            page = (await client.get(calls, params=query)).json()
+            seen += [call["name"] for call in page["serviceCalls"]]
+            cursor = page.get("nextCursor")
+        assert seen == ["c2", "c1", "c0"]
+        for request, known in (
+            (client.build_request("GET", calls, params={"state": "Failed"}), "status, tag, from, to, limit, cursor"),
+            (client.build_request("GET", "/api/v1/cluster", params={"state": "dead"}), "there are none"),
+            (
+                client.build_request("POST", "/api/v1/timers/list?state=failed", json={"namespace": "default"}),
+                "goes into the body",
+            ),
+        ):
+            answer = await client.send(request)
+            assert (answer.status_code, answer.json()["error"]) == (400, "INVALID_INPUT")
+            (bad,) = answer.json()["errors"]
+            assert bad["path"] == "state"
+            assert known in bad["reason"]
+        for path in ("/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"):
+            assert (await client.get(f"{path}?probe=1")).status_code == 200, path
