@@ -23,6 +23,8 @@ class Proxy:
         self.port = 0
         #: Added to the way of whatever passes, in each direction.
         self.delay_s = 0.0
+        #: Falls silent as soon as a client sends this, before the target has got it.
+        self.silent_at: bytes | None = None
         self._target = target
         self._server: asyncio.Server | None = None
         self._pairs: dict[asyncio.Task[None], _Pair] = {}
@@ -103,14 +105,22 @@ class _Pair:
         reader, writer = await asyncio.open_connection(*target)
         self._writers.append(writer)
         async with asyncio.TaskGroup() as directions:
-            directions.create_task(self._pass(self._reader, writer, proxy, self.asking))
-            directions.create_task(self._pass(reader, self._writers[0], proxy, self.answering))
+            directions.create_task(self._pass(self._reader, writer, proxy, self.asking, asks=True))
+            directions.create_task(self._pass(reader, self._writers[0], proxy, self.answering, asks=False))
 
     async def _pass(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, proxy: Proxy, passing: asyncio.Event
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        proxy: Proxy,
+        passing: asyncio.Event,
+        *,
+        asks: bool,
     ) -> None:
         try:
             while data := await reader.read(_CHUNK_BYTES):
+                if asks and proxy.silent_at is not None and proxy.silent_at in data:
+                    proxy.silence()
                 await asyncio.sleep(proxy.delay_s)
                 await passing.wait()
                 writer.write(data)

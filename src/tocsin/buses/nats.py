@@ -311,8 +311,8 @@ class NatsBus:
                 await consumer.open(_now_s())
             for answering, types in self._answering:
                 listening += [await self._listen(connection, answering, name) for name in types]
-        # When this returns, the server knows who listens to what.
-        await connection.flush()
+        # When this returns, the server knows who listens to what: others may ask at once, by their own connections.
+        await connection.synchronize()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
     async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:

@@ -1,0 +1,49 @@
+"""Ends and beginnings of connections to a NATS server that doesn't keep up, or breaks amid them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from tests.support.nats import NatsServer
+from tests.support.proxy import Proxy
+from tocsin.buses.nats import NatsBus
+from tocsin.model.envelope import Envelope
+from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import BusUnavailable
+from tocsin.testing.bus_conformance_base import LIMITS, Notes, check
+
+_prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
+
+
+@pytest.fixture
+def prefix() -> str:
+    """Subjects of the test's own on the shared server."""
+    return "t" + _prefixes().replace("-", "")[-24:]
+
+
+@pytest_asyncio.fixture
+async def proxy(shared_nats: NatsServer) -> AsyncIterator[Proxy]:
+    async with Proxy(("127.0.0.1", shared_nats.port)) as proxy:
+        yield proxy
+
+
+async def answer_nothing(commands: Sequence[Envelope]) -> Sequence[Envelope]:
+    raise AssertionError("nothing was asked")
+
+
+async def test_it_has_not_started_before_the_server_knows_who_answers(
+    proxy: Proxy, shared_nats: NatsServer, prefix: str
+) -> None:
+    """Others may ask at once, by connections of their own."""
+    limits = replace(LIMITS, nats_connect_timeout_us=2_000_000, nats_close_timeout_us=100_000)
+    notes = Notes()
+    bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, notes.observe, prefix=prefix, owner="database")
+    bus.respond("answering", ["Do"], answer_nothing)
+    proxy.silent_at = f"SUB {prefix}-cmd".encode()
+    with pytest.raises(BusUnavailable, match="in time"):
+        await bus.start()
+    await bus.close()
