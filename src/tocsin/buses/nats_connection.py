@@ -157,7 +157,7 @@ class NatsConnection:
         """Returns when the server has read everything that was sent; raises BusUnavailable."""
         await self._written.wait()
         try:
-            await self._client.flush(self._limits.nats_connect_timeout_us / 1e6)
+            await self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000))
         except (NatsError, OSError) as error:
             raise BusUnavailable(f"NATS: {_text(error)}") from error
 
