@@ -185,10 +185,12 @@ class Supervisor:
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
+        asked = [(shard, shard.window) for shard in self.shards.values() if shard.window is not None]
         states = {state.shard_id: state for state in await self._context.bounded(self._context.store.shards())}
-        for shard in self.shards.values():
-            window, state = shard.window, states.get(shard.shard_id)
-            if window is None:
+        for shard, window in asked:
+            state = states.get(shard.shard_id)
+            if shard.window is not window:
+                # Lost, or claimed since then: the answer is about the one before.
                 continue
             if state is None or state.version != window.version or state.owner != self._context.incarnation:
                 shard.lose("fenced")
@@ -314,6 +316,8 @@ class Supervisor:
         may claim it while this node lives."""
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
+            # From here on it may be another's at any time, whatever a look says that was begun before.
+            shard.renounce(state.version)
             self._guarded(shard, partial(self._release_version, shard.shard_id, state.version))
 
     def _wanted(self, shard_id: int) -> bool:
