@@ -515,13 +515,11 @@ class Supervisor:
 
     async def _read_namespaces(self) -> None:
         try:
-            listed = await self._context.bounded(self._context.store.namespaces())
+            await self._context.read_namespaces()
         except StoreCorrupted:
             raise
         except StoreError as error:
             self._context.observe(LoadFailed(None, str(error)))
-            return
-        self._context.namespaces.update({namespace.name: namespace for namespace in listed})
 
     async def _purge(self) -> None:
         """Retention: finished timers whose time is over go in bulk."""
