@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import call, insert, load, write
+from tests.support.patience import PATIENCE_S
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
 from tocsin.agent.adapters.sql.settings import SqlSettings
@@ -18,9 +19,6 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 #: A gate that a transaction waits at.
 GATE = 4711
-#: How long things may take on a machine with much else to do, before a test gives up. The server may also take its time
-#: to see that a session has gone, and with it its lock.
-PATIENCE_S = 60
 #: Nobody is taken for dead but where a test says so: both sides are of one process, and one that gets no turn stands still
 #: for all that the other can see.
 QUICK = SqlSettings(
@@ -28,7 +26,7 @@ QUICK = SqlSettings(
     lock_retry_s=0.02,
     lock_check_s=0.05,
     lock_lease_s=PATIENCE_S,
-    lock_timeout_ms=PATIENCE_S * 1_000,
+    lock_timeout_ms=int(PATIENCE_S * 1_000),
     connect_timeout_s=PATIENCE_S,
 )
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.crash.ledger import Change, Ledger
 from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
@@ -105,7 +106,7 @@ async def test_twenty_kills_under_load_lose_nothing(tmp_path: Path) -> None:
         load.stopping = True
         await asyncio.gather(*clients)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 # Only the server's own list tells that nothing is pending; it is asked until then.
                 while ledger.missing() or await _pending(server):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)

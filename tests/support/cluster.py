@@ -16,12 +16,10 @@ import pytest
 
 from tests.support.http import Client
 from tests.support.mariadb import MariadbServer
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
-
-#: How long things may take on a machine with much else to do, before a test gives up.
-_PATIENCE_S = 60.0
 
 #: So that nodes find one another soon. Who is silent is given up after the usual time.
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
@@ -130,7 +128,7 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
     return Counter(shard["owner"] for shard in shards)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = _PATIENCE_S) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PATIENCE_S) -> None:
     """Asks until it holds."""
     async with asyncio.timeout(timeout_s):
         while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.integration.ui.conftest import Node, Visitor
+from tests.support.patience import PATIENCE_S
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
-PATIENCE_S = 60
 
 
 async def submit(visitor: Visitor, name: str) -> str:
