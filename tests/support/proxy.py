@@ -23,8 +23,7 @@ class Proxy:
         self.port = 0
         #: Added to the way of whatever passes, in each direction.
         self.delay_s = 0.0
-        #: Falls silent as soon as a client sends this, before the target has got it.
-        self.silent_at: bytes | None = None
+        self._awaited: tuple[bytes, Callable[[], object]] | None = None
         self._target = target
         self._server: asyncio.Server | None = None
         self._pairs: dict[asyncio.Task[None], _Pair] = {}
@@ -66,6 +65,16 @@ class Proxy:
         for pair in self._pairs.values():
             pair.abort()
         return len(self._pairs)
+
+    def when(self, text: bytes, then: Callable[[], object]) -> None:
+        """Calls `then` once, as soon as a client sends the text and before the target has got it."""
+        self._awaited = text, then
+
+    def asked(self, data: bytes) -> None:
+        """A client has sent this."""
+        if self._awaited is not None and self._awaited[0] in data:
+            (_, then), self._awaited = self._awaited, None
+            then()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         pair = _Pair(writer.get_extra_info("peername")[1], reader, writer)
@@ -119,8 +128,8 @@ class _Pair:
     ) -> None:
         try:
             while data := await reader.read(_CHUNK_BYTES):
-                if asks and proxy.silent_at is not None and proxy.silent_at in data:
-                    proxy.silence()
+                if asks:
+                    proxy.asked(data)
                 await asyncio.sleep(proxy.delay_s)
                 await passing.wait()
                 writer.write(data)

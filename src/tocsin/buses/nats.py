@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
@@ -273,18 +273,37 @@ class NatsBus:
 
     async def _attach(self) -> None:
         """One attempt to connect and to set everything up; raises BusUnavailable or ConfigError."""
-        name = f"tocsin {self._subjects.prefix}"
-        connection = NatsConnection(self._address, self._limits, name, lambda reason: self._lost(connection, reason))
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
+        setting_up, broke = True, ""
+
+        def lost(reason: str) -> None:
+            nonlocal broke
+            if setting_up:
+                # The client leaves those who wait for an answer waiting.
+                broke = reason
+                if not limit.expired():
+                    limit.reschedule(loop.time())
+            elif self._attached is not None and self._attached.connection is connection:
+                self._detach(reason)
+
+        connection = NatsConnection(self._address, self._limits, f"tocsin {self._subjects.prefix}", lost)
         try:
-            async with asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6):
+            async with limit:
                 await connection.open()
-                await ensure_streams(connection, self._subjects, self._owner, self._limits)
-                attached = await self._set_up(connection)
+                looking = loop.create_task(self._look_at(connection))
+                try:
+                    await ensure_streams(connection, self._subjects, self._owner, self._limits)
+                    attached = await self._set_up(connection, lost)
+                finally:
+                    looking.cancel()
+                    setting_up = False
             if not connection.alive:
                 raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
         except TimeoutError as error:
             await connection.close()
-            raise BusUnavailable(f"NATS at {self._address} does not answer in time") from error
+            why = f"broke while it was set up: {broke}" if broke else "does not answer in time"
+            raise BusUnavailable(f"NATS at {self._address} {why}") from error
         except JetStreamError as error:
             await connection.close()
             raise BusUnavailable(f"NATS at {self._address} refuses: {error}") from error
@@ -294,7 +313,12 @@ class NatsBus:
         self._detached.clear()
         self._attached = attached
 
-    async def _set_up(self, connection: NatsConnection) -> _Attached:
+    async def _look_at(self, connection: NatsConnection) -> None:
+        while True:
+            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            connection.look()
+
+    async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
         await publisher.open()
         await self._requests.open(connection)
@@ -305,7 +329,6 @@ class NatsBus:
             for subscriber, name in names.items():
                 arrived = partial(self._arrived, subscriber)
                 stream = self._subjects.stream
-                lost = partial(self._lost, connection)
                 consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
             for consumer in consumers:
                 await consumer.open(_now_s())
@@ -321,10 +344,6 @@ class NatsBus:
 
         queue = answering.subscriber + self._responders
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
-
-    def _lost(self, connection: NatsConnection, reason: str) -> None:
-        if self._attached is not None and self._attached.connection is connection:
-            self._detach(reason)
 
     def _detach(self, reason: str) -> None:
         """The connection is of no use any more; everything that was under way on it is decided now."""

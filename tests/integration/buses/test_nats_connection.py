@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
@@ -9,11 +10,12 @@ import pytest
 import pytest_asyncio
 
 from tests.support.nats import NatsServer
+from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
 from tocsin.buses.nats import NatsBus
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BusUnavailable
+from tocsin.ports.bus import BusUnavailable, Delivery
 from tocsin.testing.bus_conformance_base import LIMITS, Notes, check
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
@@ -31,6 +33,10 @@ async def proxy(shared_nats: NatsServer) -> AsyncIterator[Proxy]:
         yield proxy
 
 
+async def handle_nothing(deliveries: Sequence[Delivery]) -> None:
+    raise AssertionError("nothing was sent")
+
+
 async def answer_nothing(commands: Sequence[Envelope]) -> Sequence[Envelope]:
     raise AssertionError("nothing was asked")
 
@@ -43,7 +49,24 @@ async def test_it_has_not_started_before_the_server_knows_who_answers(
     notes = Notes()
     bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, notes.observe, prefix=prefix, owner="database")
     bus.respond("answering", ["Do"], answer_nothing)
-    proxy.silent_at = f"SUB {prefix}-cmd".encode()
+    proxy.when(f"SUB {prefix}-cmd".encode(), proxy.silence)
     with pytest.raises(BusUnavailable, match="in time"):
+        await bus.start()
+    await bus.close()
+
+
+@pytest.mark.parametrize("asked", ["$JS.API.STREAM.INFO", "$JS.API.CONSUMER.CREATE", "SUB {prefix}-cmd"])
+async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
+    proxy: Proxy, prefix: str, asked: str
+) -> None:
+    """Instead of waiting for answers until the time for an attempt is over."""
+    limits = replace(LIMITS, nats_connect_timeout_us=2 * round(PATIENCE_S * 1e6))
+    bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, Notes().observe, prefix=prefix, owner="database")
+    bus.subscribe("one", ["Happened"], handle_nothing)
+    bus.respond("answering", ["Do"], answer_nothing)
+    proxy.when(asked.format(prefix=prefix).encode(), proxy.reset)
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(BusUnavailable):
+            await bus.start()
         await bus.start()
     await bus.close()
