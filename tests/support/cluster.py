@@ -157,6 +157,10 @@ async def running(*servers: ServerProcess) -> AsyncIterator[None]:
                 await server.kill()
 
 
+#: After that a client believes no longer in an answer: nodes are stopped under it, and don't say so.
+ANSWER_TIMEOUT_S = 15.0
+
+
 class AnyNode:
     """A client of a cluster: it asks a node that answers its port, and another when that one refuses the connection or
     has asked it to leave. `gone` are nodes that it is told not to ask, as a load balancer would know."""
@@ -174,7 +178,7 @@ class AnyNode:
             servers = [server for server in self._servers if server not in self.gone] or self._servers
             server = self._random.choice(servers)
             try:
-                return await self._client(server).post(path, body)
+                return await self._client(server).post(path, body, ANSWER_TIMEOUT_S)
             except ConnectionRefusedError:
                 # Nothing was sent.
                 await asyncio.sleep(0.01)

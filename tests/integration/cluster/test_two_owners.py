@@ -102,7 +102,7 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
         await store.close()
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("answers_only", [False, True], ids=["silence", "answers-lost"])
 @pytest.mark.parametrize("database", DATABASES)
 async def test_of_two_nodes_that_think_they_own_a_shard_only_the_later_writes(
