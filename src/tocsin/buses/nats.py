@@ -154,11 +154,12 @@ class NatsBus:
     async def drain(self) -> None:
         """See the port. Commands go to other nodes from now on, or find nobody."""
         self._draining = True
-        if self._attached is not None:
-            for consumer in self._attached.consumers:
+        attached = self._attached
+        if attached is not None:
+            for consumer in attached.consumers:
                 consumer.stop()
-            for listening in self._attached.listening:
-                await self._attached.connection.unlisten(listening)
+            for listening in attached.listening:
+                await attached.connection.unlisten(listening)
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
@@ -360,7 +361,8 @@ class NatsBus:
             self._detached.set()
 
     async def _supervise(self) -> None:
-        while True:
+        # Cancelled as an answer comes, the client's calls take the answer, and forget that they were to end.
+        while not self._closed:
             await self._detached.wait()
             await self._close_left_behind()
             # Part of it by chance, so that not all nodes come at once to a broker that is back.

@@ -70,3 +70,31 @@ async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
             await bus.start()
         await bus.start()
     await bus.close()
+
+
+async def test_a_bus_that_is_closed_as_an_answer_comes_ends(
+    proxy: Proxy, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for it within the client takes the answer then, and forgets that it was to end."""
+    notes = Notes()
+    bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", LIMITS, check, notes.observe, prefix=prefix, owner="database")
+    bus.subscribe("one", ["Happened"], handle_nothing)
+    await bus.start()
+    closing: asyncio.Future[asyncio.Task[None]] = asyncio.get_running_loop().create_future()
+    wait_for = asyncio.wait_for
+
+    def close(_: object) -> None:
+        if not closing.done():
+            closing.set_result(asyncio.create_task(bus.close()))
+
+    async def wait_and_close(answer: asyncio.Future[object], timeout: float | None) -> object:
+        task = asyncio.current_task()
+        if isinstance(answer, asyncio.Future) and task is not None and task.get_name() == "bus connection":
+            answer.add_done_callback(close)
+        return await wait_for(answer, timeout)
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_and_close)
+    proxy.reset()
+    async with asyncio.timeout(PATIENCE_S):
+        await (await closing)
+    assert not bus.connected
