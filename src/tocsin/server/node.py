@@ -40,7 +40,7 @@ from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
-from tocsin.telemetry.clock import SystemClock
+from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
@@ -146,7 +146,8 @@ class Server:
                 f"host: {settings.host} can be reached from other machines and there is no API key; make one with "
                 "`tocsin keys create`, bind to 127.0.0.1, or accept the risk with --insecure"
             )
-        clock = SystemClock()
+        machine, engine_limits = SystemClock(), settings.engine_limits()
+        clock = ConfirmedClock(machine, engine_limits.clock_skew_max_us)
         egress = EgressPolicy(
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
@@ -173,11 +174,12 @@ class Server:
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,
-            clock=clock,
-            limits=settings.engine_limits(),
+            clock=machine,
+            limits=engine_limits,
             observe=observe,
             random=random.Random(),
             incarnation=incarnation,
+            confirm_time=clock.confirm,
         )
         self._context = context
         address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
@@ -192,7 +194,7 @@ class Server:
         )
         self.service.has_agent = self._has_agent
         if peering is not None and peers is not None:
-            await self._meet(peering, peers, clock)
+            await self._meet(peering, peers, machine)
         relay.cluster = self._cluster
         await self.service.ensure_default_namespace()
         await supervisor.start()

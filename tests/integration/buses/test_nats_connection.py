@@ -72,6 +72,23 @@ async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
     await bus.close()
 
 
+async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared_nats: NatsServer, prefix: str) -> None:
+    bus = NatsBus(shared_nats.url, LIMITS, check, Notes().observe, prefix=prefix, owner="database")
+    bus.subscribe("one", ["Happened"], handle_nothing)
+    await bus.start()
+    assert bus._attached is not None
+    (consumer,) = bus._attached.consumers
+    now_s = asyncio.get_running_loop().time() + 3_600
+    consumer.tick(now_s)
+    assert bus.connected
+    # Who looks, and hears nothing, has.
+    for _ in range(4 * LIMITS.nats_heartbeat_us // LIMITS.nats_tick_us):
+        now_s += LIMITS.nats_tick_us / 1e6
+        consumer.tick(now_s)
+    assert not bus.connected
+    await bus.close()
+
+
 async def test_a_bus_that_is_closed_as_an_answer_comes_ends(
     proxy: Proxy, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
