@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from tests.support.time_limit import limit_coroutine
+from tests.support.time_limit import begin, limit_coroutine
 
 pytest_plugins = ["tests.support.servers"]
 
@@ -19,6 +20,10 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # compiled, each of them compiles all its modules anew, which takes more than all the rest of its start.
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(__file__).parents[1] / "build" / "bytecode")
     sys.dont_write_bytecode = False
+
+# Of a machine that stands still for a moment, no example is too slow.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 #: Tests that start servers as processes, or try very many cases, the longest first: left out of `make test-fast`.
 _SLOW = (
@@ -58,6 +63,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _place(item: pytest.Item) -> int:
     return next((place for place, part in enumerate(_SLOW) if part in item.nodeid), len(_SLOW))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Its time begins with its fixtures."""
+    begin(item)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -98,7 +98,8 @@ class TimerService:
         # Namespaces that another node made are read when they are asked for; one read answers all who wait.
         self._shared = not context.store.capabilities.exclusive
         self._namespaces_turn = asyncio.Lock()
-        self._namespaces_reads = 0
+        self._namespaces_asked = self._namespaces_read = 0
+        self._namespace_change = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         #: Whether this node runs the service agent now.
         self.has_agent: Callable[[], bool] = bool
@@ -215,11 +216,13 @@ class TimerService:
         """Where nodes share the store, one that this node doesn't know may be another's work: by a read begun now."""
         if not self._shared or namespace in self._context.namespaces:
             return
-        reads = self._namespaces_reads
+        asked = self._namespaces_asked
         async with self._namespaces_turn:
-            if self._namespaces_reads == reads:
-                self._namespaces_reads += 1
+            if self._namespaces_read <= asked:
+                number = self._namespaces_asked = self._namespaces_asked + 1
                 await self.namespaces()
+                # Only now: one that failed, or was given up, has answered nobody.
+                self._namespaces_read = number
 
     def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         arc = self._arcs.get(namespace)
@@ -338,8 +341,7 @@ class TimerService:
 
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
-        listed = await self._read(self._context.store.namespaces())
-        self._context.namespaces.update({namespace.name: namespace for namespace in listed})
+        listed = await self._read(self._context.read_namespaces())
         return sorted(listed, key=lambda namespace: namespace.name)
 
     async def create_namespace(
@@ -367,7 +369,7 @@ class TimerService:
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"there is a namespace {name!r} already")
-        self._context.namespaces[name] = namespace
+        self._context.changed_namespace(namespace)
         return namespace
 
     async def update_namespace(
@@ -381,22 +383,24 @@ class TimerService:
         paused: bool | None = None,
     ) -> Namespace:
         """Changes what is not None; NamespaceNotFound, InvalidInput."""
-        if self._shared:
-            # Another node may have changed it since it was read; what isn't to change must stay.
-            await self.namespaces()
-        known = self._namespace(name)
-        changed = msgspec.structs.replace(
-            known,
-            updated_at=self._context.clock.now_us(),
-            history=known.history if history is None else history,
-            retention_us=known.retention_us if retention_us is None else retention_us,
-            secret=None if remove_secret else (known.secret if secret is None else secret),
-            paused=known.paused if paused is None else paused,
-        )
-        if not await self._read(self._context.store.put_namespace(changed, create=False)):
-            raise NamespaceNotFound(f"no namespace {name!r}")
-        self._context.namespaces[name] = changed
-        return changed
+        # One after another on this node: what one doesn't name it takes from what the one before has written.
+        async with self._namespace_change:
+            if self._shared:
+                # Another node may have changed it since it was read; what isn't to change must stay.
+                await self.namespaces()
+            known = self._namespace(name)
+            changed = msgspec.structs.replace(
+                known,
+                updated_at=self._context.clock.now_us(),
+                history=known.history if history is None else history,
+                retention_us=known.retention_us if retention_us is None else retention_us,
+                secret=None if remove_secret else (known.secret if secret is None else secret),
+                paused=known.paused if paused is None else paused,
+            )
+            if not await self._read(self._context.store.put_namespace(changed, create=False)):
+                raise NamespaceNotFound(f"no namespace {name!r}")
+            self._context.changed_namespace(changed)
+            return changed
 
     async def ensure_default_namespace(self) -> None:
         """The namespace `default` exists from the first start on."""

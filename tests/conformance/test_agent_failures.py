@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, append, call, change, entry, envelope, insert, load, running, start
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.settings import SqlSettings
@@ -21,8 +22,6 @@ from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
 
 T = TypeVar("T")
-#: How long things may take on a machine with much else to do, before a test gives up.
-PATIENCE_S = 60
 IMPATIENT = SqlSettings(lock_wait_s=0.05, lock_retry_s=0.02, lock_check_s=0.05, connect_timeout_s=2.0)
 
 

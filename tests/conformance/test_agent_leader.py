@@ -11,16 +11,14 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import call, insert, load, write
+from tests.support.patience import PATIENCE_S
 from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.adapters.sql.postgresql_lock import LOCK_KEY, Claimant
+from tocsin.agent.adapters.sql.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 #: A gate that a transaction waits at.
 GATE = 4711
-#: How long things may take on a machine with much else to do, before a test gives up. The server may also take its time
-#: to see that a session has gone, and with it its lock.
-PATIENCE_S = 60
 #: Nobody is taken for dead but where a test says so: both sides are of one process, and one that gets no turn stands still
 #: for all that the other can see.
 QUICK = SqlSettings(
@@ -28,7 +26,7 @@ QUICK = SqlSettings(
     lock_retry_s=0.02,
     lock_check_s=0.05,
     lock_lease_s=PATIENCE_S,
-    lock_timeout_ms=PATIENCE_S * 1_000,
+    lock_timeout_ms=int(PATIENCE_S * 1_000),
     connect_timeout_s=PATIENCE_S,
 )
 
@@ -244,6 +242,14 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     await second.close()
 
 
+def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
+    """All processes of a machine that was suspended wake at once, and the one that holds it has not moved either."""
+    looks_s = iter((0.0, 1.0, 2.0, 3_600.0, 3_601.0, 3_602.0))
+    watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", term=1, beats=7)
+    assert [watch.still_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
+    assert watch.still_s(holder._replace(beats=8)) == 0.0
+
+
 async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
     patient = dataclasses.replace(QUICK, lock_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
@@ -304,6 +310,49 @@ async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
     await third.open()
     assert third.term == 2
     await third.close()
+
+
+async def test_giving_it_up_can_be_given_up_as_well(postgresql_url: str) -> None:
+    """Whoever takes turns would begin the next one otherwise, when all it was told is to end."""
+    first = agent(postgresql_url, "one")
+    await first.open()
+    lock = first.backend._lock
+    assert lock is not None
+    releasing = asyncio.create_task(lock.release())
+    # It has begun, and waits for the end of what keeps the lock.
+    await asyncio.sleep(0)
+    releasing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await releasing
+    await first.close()
+    second = agent(postgresql_url, "two")
+    await second.open()
+    await second.close()
+
+
+async def test_an_error_that_nobody_foresaw_is_no_end_of_trying(postgresql_url: str) -> None:
+    """What the server answers while somebody works on it: privileges, names, its own faults."""
+    database = agent(postgresql_url, "one")
+    await database.open()
+    gate = await asyncpg.connect(postgresql_url)
+    await gate.execute("ALTER TABLE agent_leader RENAME COLUMN node TO renamed")
+    await end_lock_session(postgresql_url)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                await insert(database, call())
+            except StoreUnavailable as error:
+                if "column" in str(error):
+                    break
+            await asyncio.sleep(0.01)
+    await gate.execute("ALTER TABLE agent_leader RENAME COLUMN renamed TO node")
+    async with asyncio.timeout(PATIENCE_S):
+        # There is nothing to wait on for its being taken again.
+        while not database.held:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert database.term == 1
+    await database.close()
+    await gate.close()
 
 
 async def _until(connection: asyncpg.Connection, query: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.cluster import AnyNode, now_us
 from tests.support.http import Client
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.instants import format_instant, parse_instant
@@ -66,7 +67,7 @@ class AgentLoad:
     async def accepts(self, more: int) -> None:
         """Returns when so many more calls have been accepted."""
         wanted = len(self.accepted) + more
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.accepted) < wanted:  # noqa: ASYNC110 -- it is the clients' progress
                 await asyncio.sleep(0.02)
 

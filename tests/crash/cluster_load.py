@@ -111,7 +111,7 @@ def latest(ledger: Ledger) -> float:
 
 def reckon(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
     """What was promised has to have been kept; duplicates only of what rang shortly before a fault."""
-    acked = sum(change.acked_at is not None for changes in ledger.changes.values() for change in changes)
+    acked = ledger.acknowledged
     received = sum(len(receipts) for receipts in ledger.receipts.values())
     duplicates, unexplained = ledger.duplicates(before_us)
     print(

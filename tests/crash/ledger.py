@@ -41,6 +41,11 @@ class Ledger:
     receipts: dict[str, list[Receipt]] = field(default_factory=lambda: defaultdict(list))
     kills: list[int] = field(default_factory=list)
 
+    @property
+    def acknowledged(self) -> int:
+        """Writes that a client heard to be done."""
+        return sum(change.acked_at is not None for changes in self.changes.values() for change in changes)
+
     def receive(self, body: dict[str, object], arrived_at: int) -> None:
         """Notes a call."""
         payload = body["payload"]

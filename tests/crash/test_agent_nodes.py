@@ -79,7 +79,7 @@ def scene(folder: Path, store: str, *flags: str) -> tuple[list[ServerProcess], i
     return nodes_of(folder, store, *flags), seed
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["nats", "engine"])
 async def test_the_node_that_runs_it_is_killed(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
@@ -108,7 +108,7 @@ async def test_the_node_that_runs_it_is_killed(
         assert sums["Succeeded"] > 0.9 * len(load.accepted)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["embedded", "nats"])
 async def test_the_node_that_runs_it_stands_still_and_wakes(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
@@ -143,7 +143,7 @@ async def test_the_node_that_runs_it_stands_still_and_wakes(
         assert await leads(nodes, leader) is leader
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_the_node_that_runs_it_is_stopped_in_order(tmp_path: Path, postgresql_url: str) -> None:
     nodes, seed = scene(tmp_path, postgresql_url)
     async with SlowReceiver(lambda path: 0.01) as receiver, running(*nodes):

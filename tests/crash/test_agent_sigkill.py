@@ -28,6 +28,8 @@ LIFETIME_S = (0.4, 2.0)
 #: Between two calls of a client: some are under way at any moment, and not so many that waiting for their ends and checking
 #: them takes longer than the kills.
 PACE_S = 0.05
+#: Fewer calls prove little.
+ACCEPTED_MIN = 200
 TENANTS = 5
 #: The grace after which the watchdog helps, short enough for a test.
 SETTINGS = {"TOCSIN_AGENT_WATCHDOG_GRACE": "4s", "TOCSIN_AGENT_REQUEST_TIMEOUT": "5s", "TOCSIN_SHARDS": "1"}
@@ -109,6 +111,9 @@ async def run(folder: Path, *flags: str) -> None:
             await asyncio.sleep(moments.uniform(*LIFETIME_S))
             await server.kill()
             await server.start()
+        # On a slow machine the server is being started most of the time.
+        while len(load.accepted) < ACCEPTED_MIN:  # noqa: ASYNC110 -- it is the clients' progress
+            await asyncio.sleep(PACE_S)
         load.stopping = True
         await asyncio.gather(*clients)
         tenants = {call_id: call.tenant for call_id, call in load.accepted.items()}
@@ -143,25 +148,25 @@ def check(load: Load, details: dict[str, dict[str, Any]], receiver: SlowReceiver
         if call.due_at and path in first:
             assert first[path] >= parse_instant(detail["dueAt"])
     print(f"{len(details)} calls: {dict(statuses)}; {interrupted} executions interrupted, {repeated} arrived twice")
-    assert len(details) > 200
+    assert len(details) >= ACCEPTED_MIN
     assert statuses["Succeeded"] > len(details) * 0.9
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_killed_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
     await run(tmp_path)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_killed_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
     await run(tmp_path, "--broker", nats.url)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_killed_on_postgresql_with_nats(tmp_path: Path, nats: NatsServer, postgresql_url: str) -> None:
     await run(tmp_path, "--broker", nats.url, "--agent-database", postgresql_url)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_killed_with_the_timer_engine(tmp_path: Path) -> None:
     await run(tmp_path, "--agent-timer", "engine")

@@ -27,7 +27,7 @@ from tests.support.server import ServerProcess
 _WORKERS = 3
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
 async def test_a_killed_node_is_replaced_by_the_others(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
@@ -42,7 +42,7 @@ async def test_a_killed_node_is_replaced_by_the_others(
         await run.reckoned()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
 async def test_a_node_that_stood_still_can_do_no_harm(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
@@ -71,7 +71,7 @@ async def test_a_node_that_stood_still_can_do_no_harm(
         assert refused_writes(frozen)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
 async def test_the_database_restarts_in_the_middle(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
@@ -88,7 +88,7 @@ async def test_the_database_restarts_in_the_middle(
         await run.reckoned(BEFORE_FAULT_US + 2_000_000)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
 async def test_a_rolling_restart_fails_no_request(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
@@ -102,7 +102,7 @@ async def test_a_rolling_restart_fails_no_request(
         assert dict(run.load.failures) == {}
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postgresql_url: str) -> None:
     server = ServerProcess(
         tmp_path / "data",

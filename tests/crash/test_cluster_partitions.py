@@ -78,7 +78,7 @@ async def _comes_back(run: Run) -> None:
     await run.goes_on()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "peers"), [("postgresql", True), ("mysql", False)])
 async def test_a_node_without_the_database_is_replaced_and_comes_back(
     tmp_path: Path, database: str, peers: bool, request: pytest.FixtureRequest
@@ -102,7 +102,7 @@ async def test_a_node_without_the_database_is_replaced_and_comes_back(
         assert refused_writes(run.servers[2])
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_nodes_that_lose_one_another_keep_their_shards(tmp_path: Path, postgresql_url: str) -> None:
     async with _connected(tmp_path, postgresql_url) as (run, network):
         before = await owners(run.servers[0])
@@ -118,7 +118,7 @@ async def test_nodes_that_lose_one_another_keep_their_shards(tmp_path: Path, pos
         await run.reckoned()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", ["postgresql", "mysql"])
 async def test_connections_that_are_reset_again_and_again_lose_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest

@@ -12,6 +12,7 @@ import pytest
 
 from tests.crash.ledger import Change, Ledger
 from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
@@ -20,6 +21,8 @@ CLIENTS = 24
 LIFETIME_S = (0.3, 1.6)
 #: A client's pause between two requests, on average: most of the machine is left to the server, which starts the sooner.
 PACE_S = 0.02
+#: Fewer writes prove little.
+ACKNOWLEDGED_MIN = 1_000
 #: Results are durable within the commit interval; under load on a small machine a batch may take longer.
 BEFORE_KILL_US = 2_000_000
 
@@ -81,7 +84,7 @@ class Load:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_twenty_kills_under_load_lose_nothing(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
@@ -102,20 +105,23 @@ async def test_twenty_kills_under_load_lose_nothing(tmp_path: Path) -> None:
             ledger.kills.append(now_us())
             await server.kill()
             await server.start()
+        # On a slow machine the server is being started most of the time.
+        while ledger.acknowledged < ACKNOWLEDGED_MIN:  # noqa: ASYNC110 -- it is the clients' progress
+            await asyncio.sleep(PACE_S)
         load.stopping = True
         await asyncio.gather(*clients)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 # Only the server's own list tells that nothing is pending; it is asked until then.
                 while ledger.missing() or await _pending(server):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
         assert await server.stop() == 0
 
     received = sum(len(receipts) for receipts in ledger.receipts.values())
-    acked = sum(c.acked_at is not None for changes in ledger.changes.values() for c in changes)
+    acked = ledger.acknowledged
     duplicates, unexplained = ledger.duplicates(BEFORE_KILL_US)
     print(f"{acked} acknowledged writes, {received} calls, {duplicates} duplicates, {len(ledger.kills)} kills")
-    assert acked > 1_000
+    assert acked >= ACKNOWLEDGED_MIN
     assert ledger.missing() == []
     assert ledger.early() == []
     assert ledger.after_change() == []

@@ -12,6 +12,7 @@ from tests.e2e.browser import Window, chromium, chromium_path, window
 from tests.e2e.tenant import Tenant
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 
 
@@ -58,4 +59,4 @@ async def tenant(server: ServerProcess) -> Tenant:
 
 
 #: Pages show what happened a second or so later; a busy machine may take several.
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=PATIENCE_S * 1_000)

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from tests.support.http import Client
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 from tocsin.model.uuid7 import Uuid7Source
@@ -59,7 +60,7 @@ class Tenant:
         assert status == 200, call
         return call
 
-    async def ended(self, service_call_id: str, timeout_s: float = 20.0) -> Any:
+    async def ended(self, service_call_id: str, timeout_s: float = PATIENCE_S) -> Any:
         """The call once it has ended. The API has no way to be told, so it is asked."""
         async with asyncio.timeout(timeout_s):
             while (call := await self.get(service_call_id))["status"] not in ("Succeeded", "Failed"):  # noqa: ASYNC110

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
@@ -33,10 +32,10 @@ async def many(api: Api, count: int) -> list[str]:
 
 async def scroll_on(page: Page, rows: int) -> None:
     """Scrolls to the end, and again when it has moved on, until so many rows are there."""
-    async with asyncio.timeout(120):
-        while await page.locator("#results tbody tr").count() < rows:
-            await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-            await page.evaluate("new Promise(requestAnimationFrame)")
+    # The limit is the test's own.
+    while await page.locator("#results tbody tr").count() < rows:
+        await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        await page.evaluate("new Promise(requestAnimationFrame)")
 
 
 async def test_what_comes_behind_the_rows_shown_is_not_called_new(shown: Window, api: Api) -> None:
@@ -144,6 +143,7 @@ async def test_rows_that_cannot_be_fetched_say_so_and_come_later(shown: Window, 
     await expect(page.locator("tr[data-id='t00050']")).to_be_attached()
 
 
+@pytest.mark.timeout(400)
 async def test_ten_thousand_rows_are_one_list(shown: Window, api: Api) -> None:
     ids = await many(api, 10_300)
     page = shown.page
@@ -212,6 +212,7 @@ async def test_a_list_of_calls_goes_on_as_one_scrolls(shown: Window, tenant: Ten
     await expect(rows.first.locator("a.named")).to_have_text("one more")
 
 
+@pytest.mark.timeout(400)
 async def test_a_search_that_takes_long_shows_what_it_found_and_goes_on(
     browser: Browser, server: ServerProcess, api: Api
 ) -> None:

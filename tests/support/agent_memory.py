@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tests.support.patience import PATIENCE_S
 from tocsin.agent.messages import Key
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
@@ -200,7 +201,7 @@ class MemoryOutbox:
             del published[number]
         return len(old)
 
-    async def all_settled(self, timeout_s: float = 20.0) -> None:
+    async def all_settled(self, timeout_s: float = PATIENCE_S) -> None:
         """Returns when every row is published or parked."""
         async with asyncio.timeout(timeout_s), self.marked:
             await self.marked.wait_for(

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.http import Client
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import parse_instant
-
-#: How long things may take on a machine with much else to do, before a test gives up.
-PATIENCE_S = 60.0
 
 
 @dataclass

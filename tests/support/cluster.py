@@ -16,12 +16,10 @@ import pytest
 
 from tests.support.http import Client
 from tests.support.mysql import MysqlServer
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
-
-#: How long things may take on a machine with much else to do, before a test gives up.
-_PATIENCE_S = 60.0
 
 #: So that nodes find one another soon. Who is silent is given up after the usual time.
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
@@ -130,7 +128,7 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
     return Counter(shard["owner"] for shard in shards)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = _PATIENCE_S) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PATIENCE_S) -> None:
     """Asks until it holds."""
     async with asyncio.timeout(timeout_s):
         while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask
@@ -159,6 +157,10 @@ async def running(*servers: ServerProcess) -> AsyncIterator[None]:
                 await server.kill()
 
 
+#: After that a client believes no longer in an answer: nodes are stopped under it, and don't say so.
+ANSWER_TIMEOUT_S = 15.0
+
+
 class AnyNode:
     """A client of a cluster: it asks a node that answers its port, and another when that one refuses the connection or
     has asked it to leave. `gone` are nodes that it is told not to ask, as a load balancer would know."""
@@ -176,7 +178,7 @@ class AnyNode:
             servers = [server for server in self._servers if server not in self.gone] or self._servers
             server = self._random.choice(servers)
             try:
-                return await self._client(server).post(path, body)
+                return await self._client(server).post(path, body, ANSWER_TIMEOUT_S)
             except ConnectionRefusedError:
                 # Nothing was sent.
                 await asyncio.sleep(0.01)

@@ -6,8 +6,12 @@ import asyncio
 import os
 import sys
 
+from tests.support.patience import PATIENCE_S
 
-async def command(*arguments: str, env: dict[str, str] | None = None, timeout_s: float = 60.0) -> tuple[int, str, str]:
+
+async def command(
+    *arguments: str, env: dict[str, str] | None = None, timeout_s: float = PATIENCE_S
+) -> tuple[int, str, str]:
     """Exit code, standard output and standard error; settings of this process's environment don't count."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
     process = await asyncio.create_subprocess_exec(

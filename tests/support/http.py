@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.patience import PATIENCE_S
+
 
 class Client:
     """One keep-alive connection to a server, opened on demand; requests go one after another."""
@@ -17,7 +19,7 @@ class Client:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def post(self, path: str, body: Any, timeout_s: float = 15.0) -> tuple[int, Any]:
+    async def post(self, path: str, body: Any, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
         """The status and decoded body; OSError, EOFError or TimeoutError when there was no complete answer."""
         raw = json.dumps(body).encode()
         return await self._ask(
@@ -27,11 +29,11 @@ class Client:
             timeout_s,
         )
 
-    async def get(self, path: str, timeout_s: float = 15.0) -> tuple[int, Any]:
+    async def get(self, path: str, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
         """The same for a GET."""
         return await self._ask(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
 
-    async def delete(self, path: str, timeout_s: float = 15.0) -> int:
+    async def delete(self, path: str, timeout_s: float = PATIENCE_S) -> int:
         """The status of a DELETE."""
         status, _ = await self._ask(b"DELETE %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
         return status

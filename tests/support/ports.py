@@ -6,6 +6,8 @@ import socket
 import subprocess
 import time
 
+from tests.support.patience import PATIENCE_S
+
 
 def free_port() -> int:
     """A loopback port that was free a moment ago."""
@@ -14,7 +16,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = 30.0) -> None:
+def wait_for_port(port: int, process: subprocess.Popen[bytes], timeout_s: float = PATIENCE_S) -> None:
     """Returns when something listens; RuntimeError when the process ends first, TimeoutError when it takes too long."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -16,6 +16,7 @@ from pathlib import Path
 import asyncpg
 
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 
 START_ATTEMPTS = 5
@@ -143,7 +144,7 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def _wait_until_gone(pid: int, timeout_s: float = 30.0) -> None:
+def _wait_until_gone(pid: int, timeout_s: float = PATIENCE_S) -> None:
     """Somebody else's child can't be waited for; a zombie counts as gone."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

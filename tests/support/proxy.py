@@ -23,6 +23,7 @@ class Proxy:
         self.port = 0
         #: Added to the way of whatever passes, in each direction.
         self.delay_s = 0.0
+        self._awaited: tuple[bytes, Callable[[], object]] | None = None
         self._target = target
         self._server: asyncio.Server | None = None
         self._pairs: dict[asyncio.Task[None], _Pair] = {}
@@ -65,6 +66,16 @@ class Proxy:
             pair.abort()
         return len(self._pairs)
 
+    def when(self, text: bytes, then: Callable[[], object]) -> None:
+        """Calls `then` once, as soon as a client sends the text and before the target has got it."""
+        self._awaited = text, then
+
+    def asked(self, data: bytes) -> None:
+        """A client has sent this."""
+        if self._awaited is not None and self._awaited[0] in data:
+            (_, then), self._awaited = self._awaited, None
+            then()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         pair = _Pair(writer.get_extra_info("peername")[1], reader, writer)
         task = asyncio.current_task()
@@ -103,14 +114,22 @@ class _Pair:
         reader, writer = await asyncio.open_connection(*target)
         self._writers.append(writer)
         async with asyncio.TaskGroup() as directions:
-            directions.create_task(self._pass(self._reader, writer, proxy, self.asking))
-            directions.create_task(self._pass(reader, self._writers[0], proxy, self.answering))
+            directions.create_task(self._pass(self._reader, writer, proxy, self.asking, asks=True))
+            directions.create_task(self._pass(reader, self._writers[0], proxy, self.answering, asks=False))
 
     async def _pass(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, proxy: Proxy, passing: asyncio.Event
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        proxy: Proxy,
+        passing: asyncio.Event,
+        *,
+        asks: bool,
     ) -> None:
         try:
             while data := await reader.read(_CHUNK_BYTES):
+                if asks:
+                    proxy.asked(data)
                 await asyncio.sleep(proxy.delay_s)
                 await passing.wait()
                 writer.write(data)

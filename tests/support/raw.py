@@ -9,6 +9,8 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.patience import PATIENCE_S
+
 
 @dataclass
 class RawAnswer:
@@ -29,7 +31,7 @@ class RawAnswer:
         return dict(problem)
 
 
-async def say(address: tuple[str, int], sent: bytes, timeout_s: float = 20.0) -> RawAnswer:
+async def say(address: tuple[str, int], sent: bytes, timeout_s: float = PATIENCE_S) -> RawAnswer:
     """The answer to the bytes sent; the connection has to be closed by the server after it, and may be before all was
     sent."""
     return await asyncio.to_thread(_say, address, sent, timeout_s)
@@ -50,7 +52,7 @@ def _say(address: tuple[str, int], sent: bytes, timeout_s: float) -> RawAnswer:
     return RawAnswer(int(first.split(" ")[1]), headers, body)
 
 
-async def closed(address: tuple[str, int], timeout_s: float = 20.0) -> bytes:
+async def closed(address: tuple[str, int], timeout_s: float = PATIENCE_S) -> bytes:
     """What the server sends to a client that says nothing, until it closes."""
     async with asyncio.timeout(timeout_s):
         reader, writer = await asyncio.open_connection(*address)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from tests.support.patience import PATIENCE_S
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -61,7 +63,7 @@ class ScriptedReceiver:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/{name}"
 
-    async def count(self, name: str, number: int, timeout_s: float = 20.0) -> list[Arrival]:
+    async def count(self, name: str, number: int, timeout_s: float = PATIENCE_S) -> list[Arrival]:
         """The calls of that script, once there are so many."""
         async with asyncio.timeout(timeout_s), self.arrived:
             await self.arrived.wait_for(lambda: len(self.calls[name]) >= number)

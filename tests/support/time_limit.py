@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -25,13 +26,23 @@ def limited(test: Callable[..., Awaitable[None]], limit_s: float) -> Callable[..
     return run
 
 
+#: When the test's time began, on the monotonic clock.
+_BEGAN_S = pytest.StashKey[float]()
+
+
+def begin(item: pytest.Item) -> None:
+    """From now on the test's time runs: its fixtures' is part of it."""
+    item.stash[_BEGAN_S] = time.monotonic()
+
+
 def limit_coroutine(item: pytest.Item) -> None:
-    """Has the test, where it is a coroutine, keep to the limit that pytest-timeout has for it."""
+    """Has the test, where it is a coroutine, keep to the limit that pytest-timeout has for it, as far as that is left."""
     if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
         return
     limit_s = _limit_s(item)
     if limit_s > _EARLIER_S:
-        item.obj = limited(item.obj, limit_s - _EARLIER_S)
+        spent_s = time.monotonic() - item.stash[_BEGAN_S]
+        item.obj = limited(item.obj, max(limit_s - _EARLIER_S - spent_s, 0))
 
 
 def _limit_s(item: pytest.Item) -> float:

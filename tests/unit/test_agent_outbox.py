@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.agent_memory import MemoryOutbox, MemoryTables
+from tests.support.patience import PATIENCE_S
 
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import (
@@ -32,7 +33,6 @@ from tocsin.testing.clock import EPOCH_US, FakeClock
 LIMITS = AgentLimits(
     outbox_mark_interval_us=0, outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000, outbox_batch_max=10
 )
-TIMEOUT_US = 20_000_000
 
 Answer = Callable[[Envelope], Exception | None]
 
@@ -67,7 +67,7 @@ class ScriptedBus:
         self.under_way.pop(envelope.id)(self.answer(envelope))
 
     async def count(self, number: int) -> None:
-        async with asyncio.timeout(TIMEOUT_US / 1e6), self.posted:
+        async with asyncio.timeout(PATIENCE_S), self.posted:
             await self.posted.wait_for(lambda: len(self.posts) >= number)
 
     async def _tell(self) -> None:
@@ -118,7 +118,7 @@ class World:
         return envelopes
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(TIMEOUT_US / 1e6):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await self.happened.wait()
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 import msgspec
 import pytest
 from tests.support.agent_memory import MemoryTimerStore
+from tests.support.patience import PATIENCE_S
 
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import AgentEvent, AgentStepFailed, DuePolled, DuePollFailed, DueTimesReached, TimersScheduled
@@ -24,7 +25,6 @@ from tocsin.telemetry.clock import SystemClock
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 SECOND = 1_000_000
-TIMEOUT_US = 20 * SECOND
 new_id = Uuid7Source(SystemClock().now_us)
 
 
@@ -204,7 +204,7 @@ class Worker:
         self.told.append(list(entries))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(TIMEOUT_US / 1e6):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await self.happened.wait()
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
@@ -85,7 +86,7 @@ async def node() -> AsyncIterator[Node]:
     made = Node(store)
     await made.service.ensure_default_namespace()
     await made.supervisor.start()
-    await asyncio.wait_for(made.owned.wait(), 10)
+    await asyncio.wait_for(made.owned.wait(), PATIENCE_S)
     yield made
     await made.supervisor.close()
 

@@ -35,13 +35,27 @@ class SharedStore(MemoryStore):
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
         self.down = False
+        self.after_shards: Callable[[], Awaitable[object]] | None = None
         self.after_members: Callable[[], Awaitable[object]] | None = None
+        self.releases = asyncio.Event()
+        self.releases.set()
         self.claims: list[tuple[int, tuple[bytes, int] | None]] = []
 
     async def heartbeat(self, member: Member) -> int:
         if self.down and member.incarnation == OWN:
             raise StoreUnavailable("out of reach")
         return await super().heartbeat(member)
+
+    async def shards(self) -> list[ShardState]:
+        rows = await super().shards()
+        if self.after_shards is not None:
+            after, self.after_shards = self.after_shards, None
+            await after()
+        return rows
+
+    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+        await self.releases.wait()
+        return await super().release(shard_id, version=version, owner=owner)
 
     async def members(self) -> list[Member]:
         rows = await super().members()
@@ -381,3 +395,40 @@ async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> 
     await node.step()
     assert node.owned == set()
     assert {state.owner for state in await node.store.shards()} == {None}
+
+
+async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: Node) -> None:
+    """What was read before it says nothing of it."""
+    await node.step()
+    shard = node.supervisor.shards[0]
+    shard.lose("fenced")
+    node.supervisor.states = {state.shard_id: state for state in await node.store.shards()}
+    await node.seconds(4, stops=True)
+    node.store.after_shards = lambda: node.supervisor._claim(shard)
+    await node.supervisor._beat_or_tell()
+    assert shard.window is not None
+    assert (await node.store.shards())[0] == ShardState(0, shard.window.version, OWN)
+
+
+async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node) -> None:
+    """By a look that began before it had been given back: another may have the shard by then."""
+    await node.beat_of(OTHER)
+    await node.seconds(6, alive=(OTHER,))
+    theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
+    await node.store.claim(theirs, expected_version=0, owner=OWN)
+    node.store.releases.clear()
+    await node.supervisor._supervise()
+
+    async def given_back() -> None:
+        node.store.releases.set()
+        while node.supervisor._tasks:
+            await asyncio.wait(set(node.supervisor._tasks))
+        # Now it is this node that should have it.
+        await node.store.heartbeat(Member(OTHER, "o", "o:1#leaving", 1_000))
+
+    node.store.after_shards = given_back
+    await node.step()
+    assert theirs in node.owned
+    window = node.supervisor.shards[theirs].window
+    assert window is not None
+    assert (await node.store.shards())[theirs] == ShardState(theirs, window.version, OWN)

@@ -41,3 +41,18 @@ async def test_each_coroutine_has_its_own_limit() -> None:
         # The limit of this very test: its mark's, less what is left to pytest.
         await waiting.wait()
     assert task.uncancel() == 0
+
+
+@pytest.fixture
+async def slow() -> None:
+    await asyncio.sleep(0.3)
+
+
+@pytest.mark.timeout(5.2)
+async def test_what_its_fixtures_take_is_its_own_time(slow: None) -> None:
+    with pytest.raises(asyncio.CancelledError):
+        # Nothing is left.
+        await asyncio.sleep(0)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.uncancel() == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from tests.support.patience import PATIENCE_S
 
 from tocsin.config import load_settings
 from tocsin.server.sockets import bind
@@ -62,19 +63,19 @@ class Family:
         return []
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition() and not self.running.done():  # noqa: ASYNC110 -- other processes tell by files
                 await asyncio.sleep(0.01)
         assert condition()
 
     async def all_ready(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             for worker in self.parent._workers:
                 await worker.ready.wait()
 
     async def end(self) -> int:
         self.parent._stop.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.running
 
 
@@ -110,7 +111,7 @@ async def test_all_are_started_and_end_in_order(
     one = family("s r w 0")
     await one.all_ready()
     said = ""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not said:
             await asyncio.sleep(0.01)
             said = capfd.readouterr().out
@@ -141,14 +142,14 @@ async def test_told_to_end_while_workers_begin_it_ends(
 
 async def test_a_worker_that_never_gets_to_work_ends_all(family: Callable[..., Family]) -> None:
     one = family("3")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert await one.running == 3
 
 
 async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family]) -> None:
     one = family("", command=["/nonexistent/tocsin"])
     with structlog.testing.capture_logs() as logs:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert await one.running == 1
     assert any("/nonexistent/tocsin" in entry.get("error", "") for entry in logs)
 
@@ -181,7 +182,7 @@ async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follo
     one.parent._roll_soon()
     rolling = one.parent._rolling
     assert rolling is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await rolling
     assert [len(one.pids(number)) for number in (0, 1)] == [3, 3]
     assert await one.end() == 0
@@ -208,7 +209,7 @@ async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
         one.parent._command[-1] = "s w 0"
         one.parent._roll_soon()
         assert one.parent._rolling is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await one.parent._rolling
         assert [len(one.pids(number)) for number in (0, 1)] == [2, 1]
         assert await one.end() == 0
@@ -220,7 +221,7 @@ async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Fami
     await one.all_ready()
     one.parent._interrupted()
     one.parent._interrupted()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert await one.running == 0
 
 
@@ -234,7 +235,7 @@ async def test_a_line_tells_when_the_parent_is_gone() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     mine.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await waiting
     line.say(READY)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
@@ -154,11 +154,12 @@ class NatsBus:
     async def drain(self) -> None:
         """See the port. Commands go to other nodes from now on, or find nobody."""
         self._draining = True
-        if self._attached is not None:
-            for consumer in self._attached.consumers:
+        attached = self._attached
+        if attached is not None:
+            for consumer in attached.consumers:
                 consumer.stop()
-            for listening in self._attached.listening:
-                await self._attached.connection.unlisten(listening)
+            for listening in attached.listening:
+                await attached.connection.unlisten(listening)
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
@@ -273,18 +274,37 @@ class NatsBus:
 
     async def _attach(self) -> None:
         """One attempt to connect and to set everything up; raises BusUnavailable or ConfigError."""
-        name = f"tocsin {self._subjects.prefix}"
-        connection = NatsConnection(self._address, self._limits, name, lambda reason: self._lost(connection, reason))
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
+        setting_up, broke = True, ""
+
+        def lost(reason: str) -> None:
+            nonlocal broke
+            if setting_up:
+                # The client leaves those who wait for an answer waiting.
+                broke = reason
+                if not limit.expired():
+                    limit.reschedule(loop.time())
+            elif self._attached is not None and self._attached.connection is connection:
+                self._detach(reason)
+
+        connection = NatsConnection(self._address, self._limits, f"tocsin {self._subjects.prefix}", lost)
         try:
-            async with asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6):
+            async with limit:
                 await connection.open()
-                await ensure_streams(connection, self._subjects, self._owner, self._limits)
-                attached = await self._set_up(connection)
+                looking = loop.create_task(self._look_at(connection))
+                try:
+                    await ensure_streams(connection, self._subjects, self._owner, self._limits)
+                    attached = await self._set_up(connection, lost)
+                finally:
+                    looking.cancel()
+                    setting_up = False
             if not connection.alive:
                 raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
         except TimeoutError as error:
             await connection.close()
-            raise BusUnavailable(f"NATS at {self._address} does not answer in time") from error
+            why = f"broke while it was set up: {broke}" if broke else "does not answer in time"
+            raise BusUnavailable(f"NATS at {self._address} {why}") from error
         except JetStreamError as error:
             await connection.close()
             raise BusUnavailable(f"NATS at {self._address} refuses: {error}") from error
@@ -294,7 +314,12 @@ class NatsBus:
         self._detached.clear()
         self._attached = attached
 
-    async def _set_up(self, connection: NatsConnection) -> _Attached:
+    async def _look_at(self, connection: NatsConnection) -> None:
+        while True:
+            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            connection.look()
+
+    async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
         await publisher.open()
         await self._requests.open(connection)
@@ -305,14 +330,13 @@ class NatsBus:
             for subscriber, name in names.items():
                 arrived = partial(self._arrived, subscriber)
                 stream = self._subjects.stream
-                lost = partial(self._lost, connection)
                 consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
             for consumer in consumers:
                 await consumer.open(_now_s())
             for answering, types in self._answering:
                 listening += [await self._listen(connection, answering, name) for name in types]
-        # When this returns, the server knows who listens to what.
-        await connection.flush()
+        # When this returns, the server knows who listens to what: others may ask at once, by their own connections.
+        await connection.synchronize()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
     async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:
@@ -321,10 +345,6 @@ class NatsBus:
 
         queue = answering.subscriber + self._responders
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
-
-    def _lost(self, connection: NatsConnection, reason: str) -> None:
-        if self._attached is not None and self._attached.connection is connection:
-            self._detach(reason)
 
     def _detach(self, reason: str) -> None:
         """The connection is of no use any more; everything that was under way on it is decided now."""
@@ -341,7 +361,8 @@ class NatsBus:
             self._detached.set()
 
     async def _supervise(self) -> None:
-        while True:
+        # Cancelled as an answer comes, the client's calls take the answer, and forget that they were to end.
+        while not self._closed:
             await self._detached.wait()
             await self._close_left_behind()
             # Part of it by chance, so that not all nodes come at once to a broker that is back.

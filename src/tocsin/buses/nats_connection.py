@@ -153,14 +153,20 @@ class NatsConnection:
             raise JetStreamError(code, description)
         return answer
 
+    async def synchronize(self) -> None:
+        """Returns when the server has read everything that was sent; raises BusUnavailable."""
+        await self._written.wait()
+        try:
+            await self._client.flush(max(1, self._limits.nats_connect_timeout_us // 1_000_000))
+        except (NatsError, OSError) as error:
+            raise BusUnavailable(f"NATS: {_text(error)}") from error
+
     async def flush(self) -> None:
         """Returns when the server has read everything that was sent, or when that takes too long."""
         try:
             async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
-                await self._written.wait()
-                if self._client.is_connected:
-                    await self._client.flush()
-        except (NatsError, OSError, TimeoutError) as error:
+                await self.synchronize()
+        except (BusUnavailable, TimeoutError) as error:
             self.last_error = _text(error)
 
     async def close(self) -> None:

@@ -47,6 +47,7 @@ class NatsConsumer:
         # The broker refuses heartbeats that are longer than half of the request.
         self._heartbeat_us = min(limits.nats_heartbeat_us, limits.nats_fetch_expires_us // 3)
         self._progress_s = limits.nats_ack_wait_us / 2e6
+        self._pause_max_s = 2 * limits.nats_tick_us / 1e6
         self._inbox = ""
         #: Asked for and not yet come.
         self._asked = 0
@@ -74,7 +75,9 @@ class NatsConsumer:
             self._pull()
 
     def tick(self, now_s: float) -> None:
-        """Time has passed: signs of life, ours and the broker's."""
+        """Time has passed: signs of life, ours and the broker's. In a pause between two looks that is longer than it should
+        be, this process stood still, and what came is still to be read: it is no silence of the broker's."""
+        self._heard_s += max(now_s - self._now_s - self._pause_max_s, 0)
         self._now_s = now_s
         late = []
         for token, touched_s in self._in_hand.items():

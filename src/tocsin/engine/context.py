@@ -40,6 +40,25 @@ class Context:
     window_bytes: int = 0
     #: How many shards the node owns (at least 1), for their fair share of the window.
     shards_owned: int = 1
+    # How often this node has changed a namespace, and which one with which of these changes.
+    _changes: int = 0
+    _changed: dict[str, int] = field(default_factory=dict)
+
+    async def read_namespaces(self) -> list[Namespace]:
+        """All of them, as the store has them; raises what the store raises. What this node has changed since it asked stays
+        as it knows it: the answer may be of before."""
+        asked = self._changes
+        listed = await self.bounded(self.store.namespaces())
+        for namespace in listed:
+            if self._changed.get(namespace.name, 0) <= asked:
+                self.namespaces[namespace.name] = namespace
+        return listed
+
+    def changed_namespace(self, namespace: Namespace) -> None:
+        """This node has written it."""
+        self._changes += 1
+        self._changed[namespace.name] = self._changes
+        self.namespaces[namespace.name] = namespace
 
     async def bounded(self, call: Awaitable[T]) -> T:
         """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""

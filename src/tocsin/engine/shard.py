@@ -69,8 +69,12 @@ class Shard:
 
     @property
     def last_version(self) -> int:
-        """The version of the latest claim that this node used; an older one must never be used again."""
+        """The version of the latest claim that this node used or renounced; no claim up to it must ever be used again."""
         return self._last_version
+
+    def renounce(self, version: int) -> None:
+        """A claim that was not used is given back, and never will be used."""
+        self._last_version = max(self._last_version, version)
 
     def lose(self, reason: str) -> None:
         """The claim is gone, or can't be relied on: window and finished are dropped, clients that wait hear it (rule 3)."""

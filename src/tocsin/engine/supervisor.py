@@ -208,10 +208,12 @@ class Supervisor:
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
+        asked = [(shard, shard.window) for shard in self.shards.values() if shard.window is not None]
         states = {state.shard_id: state for state in await self._context.bounded(self._context.store.shards())}
-        for shard in self.shards.values():
-            window, state = shard.window, states.get(shard.shard_id)
-            if window is None:
+        for shard, window in asked:
+            state = states.get(shard.shard_id)
+            if shard.window is not window:
+                # Lost, or claimed since then: the answer is about the one before.
                 continue
             if state is None or state.version != window.version or state.owner != self._context.incarnation:
                 shard.lose("fenced")
@@ -353,6 +355,8 @@ class Supervisor:
         may claim it while this node lives."""
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
+            # From here on it may be another's at any time, whatever a look says that was begun before.
+            shard.renounce(state.version)
             self._guarded(shard, partial(self._release_version, shard.shard_id, state.version))
 
     def _wanted(self, shard_id: int) -> bool:
@@ -550,13 +554,11 @@ class Supervisor:
 
     async def _read_namespaces(self) -> None:
         try:
-            listed = await self._context.bounded(self._context.store.namespaces())
+            await self._context.read_namespaces()
         except StoreCorrupted:
             raise
         except StoreError as error:
             self._context.observe(LoadFailed(None, str(error)))
-            return
-        self._context.namespaces.update({namespace.name: namespace for namespace in listed})
 
     async def _purge(self) -> None:
         """Retention: finished timers whose time is over go in bulk."""

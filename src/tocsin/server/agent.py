@@ -219,15 +219,20 @@ class ServiceAgent:
         await self._close_database()
 
     async def _give_up(self) -> None:
-        modules, self._modules = self._modules, None
-        if modules is not None:
-            await modules.abandon()
+        if self._modules is not None:
+            await self._modules.abandon()
+            self._modules = None
         await self._close_database()
 
     async def _close_database(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            await database.close()
+        """Known until it is closed: whoever is told to stop meanwhile closes it the rest of the way."""
+        if self._database is not None:
+            try:
+                await self._database.close()
+            except Exception:
+                self._database = None
+                raise
+            self._database = None
 
     # ------------------------------------------------------------------ what is told
 

@@ -32,6 +32,8 @@ _SQL_MODE = b"'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,
 _PACKET_HEADER_OCTETS = 1_024
 #: A connection that was idle for this share of the time after which the server ends it isn't used again.
 _IDLE_SHARE_MAX = 0.5
+#: A part of how the driver says that a server without TLS asks for a password in a way that takes one more package.
+_NEEDS_PACKAGE = "package is required"
 #: A part of its version, by which the server is told from MySQL and TiDB.
 _IS_MARIADB = "MariaDB"
 
@@ -196,7 +198,11 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
             raw.close()
         raise meaning_of(error, settings.place, in_doubt=False) from error
     except RuntimeError as error:
-        # The driver's way to say that a server without TLS asks for a password in a way that takes one more package.
+        if raw is not None:
+            raw.close()
+        if _NEEDS_PACKAGE not in str(error):
+            # Of a connection that broke before the driver had seen its socket.
+            raise StoreUnavailable(f"{settings.place}: {error}") from error
         raise ConfigError(f"store: {settings.place}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
     except BaseException:
         if raw is not None:

@@ -30,7 +30,7 @@ LIMITS = BusLimits(
     nats_tick_us=20_000,
 )
 TENANT = "018f0000-0000-7000-8000-0000000000aa"
-TIMEOUT_US = 30_000_000
+TIMEOUT_US = 60_000_000
 
 _milliseconds = iter(range(1_700_000_000_000, 1_800_000_000_000))
 new_id = Uuid7Source(lambda: next(_milliseconds) * 1_000)

@@ -70,6 +70,7 @@ class DetailHandlers:
     ) -> Response:
         """The page of a timer; `problem` says why an action on it was refused."""
         visit.permit(Role.READ, namespace)
+        pulse = self._figures.pulse(namespace)
         view = await self._service.get(namespace, timer_id)
         known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
         if known is None:
@@ -89,7 +90,7 @@ class DetailHandlers:
             problem=problem,
             said=said or SAID.get(visit.query.get("did"), ""),
             did=visit.query.get("did"),
-            pulse=self._figures.pulse(namespace),
+            pulse=pulse,
             live=f"/ui/live?namespace={namespace}",
         )
 

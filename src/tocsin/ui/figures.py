@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
@@ -115,8 +115,9 @@ class Figures:
         return self._limits.figures_bucket_s
 
     def pulse(self, namespace: str) -> Pulse:
-        """The namespace's pulse."""
-        return self.pulses.get(namespace) or Pulse()
+        """The namespace's pulse as it is now. To be asked for before what is shown together with it: what changes in
+        between is news to the page then."""
+        return replace(self.pulses.get(namespace) or Pulse())
 
     def roll(self, now_us: int) -> None:
         """Ends the present bucket if its time is over. Buckets in which the process stood still are left out."""

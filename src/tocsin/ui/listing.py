@@ -96,6 +96,7 @@ class ListHandlers:
         filters, namespaces = await self.filters(visit)
         problem: InvalidInput | NamespaceNotFound | None = None
         status, listing = 200, Listing([], None)
+        pulse = self._figures.pulse(filters.namespace)
         try:
             listing = await self._listing(filters, visit.now_us)
         except InvalidInput as error:
@@ -113,7 +114,7 @@ class ListHandlers:
             "ranges": RANGES,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "pulse": self._figures.pulse(filters.namespace),
+            "pulse": pulse,
             "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
             "live": f"/ui/live?namespace={quote(filters.namespace, safe='')}",
         }

@@ -15,6 +15,8 @@ from tocsin.ui.limits import UiLimits
 
 #: Rounds without news after which something is sent all the same, so that a lost connection is noticed.
 _SILENT_ROUNDS_MAX = 10
+#: And once more right after news: what has just happened is durable a moment later, who looked at once may have missed it.
+_AGAIN_ROUND = 1
 
 #: What a page wants to know; None ends the stream.
 News = Callable[[], dict[str, Any] | None]
@@ -38,7 +40,8 @@ class Streams:
         self._closing.set()
 
     async def events(self, news: News) -> AsyncIterator[bytes]:
-        """The body of a stream: what `news` says whenever it differs from what was said last."""
+        """The body of a stream: what `news` says whenever it differs from what was said last, and once more in the round
+        after that."""
         self.open += 1
         try:
             # Browsers come back this soon after a stream has ended.
@@ -50,9 +53,9 @@ class Streams:
                 if now is None:
                     yield b"event: bye\ndata: {}\n\n"
                     return
-                silent += 1
-                if now != said or silent > _SILENT_ROUNDS_MAX:
-                    said, silent = now, 0
+                silent = 0 if now != said else silent + 1
+                if silent in (0, _AGAIN_ROUND) or silent % _SILENT_ROUNDS_MAX == 0:
+                    said = now
                     yield b"data: %b\n\n" % msgspec.json.encode(now)
                 await self._pause()
         finally:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
+from tests.support.patience import PATIENCE_S
 from tocsin.agent.events import AgentEvent
 from tocsin.agent.execution.executor import Executor
 from tocsin.agent.execution.handlers import ExecutionHandlers
@@ -52,7 +53,7 @@ class Changes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def until(self, holds: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Waits for it."""
         async with asyncio.timeout(timeout_s), self._condition:
             await self._condition.wait_for(holds)

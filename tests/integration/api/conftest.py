@@ -17,6 +17,7 @@ import uvicorn
 import uvloop
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
+from tests.support.patience import PATIENCE_S
 
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
@@ -115,7 +116,7 @@ def serve() -> Iterator[Callable[..., Served]]:
             keys = options.pop("keys", None) or Keys()
             with_agent = agent if options.pop("agent", True) else None
             url = stack.enter_context(serving(make_api(service, keys, with_agent, **options)))
-            client = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+            client = stack.enter_context(httpx.Client(base_url=url, timeout=PATIENCE_S))
             return Served(service, agent, keys, url, client)
 
         yield start

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 from fake_timers import FakeTimerService
+from tests.support.patience import PATIENCE_S
 
 from conftest import Keys, Served, make_api, serving
 
@@ -40,7 +41,7 @@ def answers(text: bytes) -> list[tuple[int, str]]:
 
 @pytest.fixture
 def connection(server: Served) -> Iterator[socket.socket]:
-    with socket.create_connection(server.address, timeout=30) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         yield connection
 
 
@@ -123,7 +124,7 @@ def test_nonsense_after_a_request_that_waits(server: Served, connection: socket.
 
 def test_a_client_that_leaves_before_the_answer(server: Served, caplog: pytest.LogCaptureFixture) -> None:
     server.service.holding = True
-    with socket.create_connection(server.address, timeout=30) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
         assert server.service.held.wait(30)
     assert server.client.get("/healthz").status_code == 200
@@ -137,7 +138,7 @@ def test_a_stopping_server_answers_what_waits_and_closes() -> None:
     service.holding = True
     serve = ExitStack()
     host, port = serve.enter_context(serving(make_api(service, Keys()))).removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
         assert service.held.wait(30)
         ending = threading.Thread(target=serve.close)
@@ -145,7 +146,7 @@ def test_a_stopping_server_answers_what_waits_and_closes() -> None:
         with pytest.raises(ConnectionError):
             # Once it takes no connections, it has told those it has that it ends.
             while True:
-                socket.create_connection((host, int(port)), timeout=30).close()
+                socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
         service.release()
         answer = to_the_end(connection)
     ending.join()

@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
+from tests.support.patience import PATIENCE_S
 
 from conftest import Keys, Served, make_api, serving
 from tocsin.api.call import ApiLimits
@@ -33,7 +34,7 @@ JSON = {"content-type": "application/json"}
 
 def exchange(server: Served, request: bytes) -> bytes:
     """Sends raw bytes and reads until the server closes."""
-    with socket.create_connection(server.address, timeout=30) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(request)
         answer = b""
         while part := connection.recv(65_536):
@@ -74,7 +75,7 @@ def test_body_may_come_later_than_its_headers(server: Served) -> None:
         b"POST /api/v1/timers/create HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         b"connection: close\r\nexpect: 100-continue\r\ncontent-length: %d\r\n\r\n" % len(body)
     )
-    with socket.create_connection(server.address, timeout=30) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(head)
         # The server asks for the body once the application waits for it.
         assert connection.recv(65_536).startswith(b"HTTP/1.1 100")
@@ -88,7 +89,7 @@ def test_client_that_leaves_harms_nobody(server: Served, caplog: pytest.LogCaptu
         b"POST /api/v1/timers/create HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         b"expect: 100-continue\r\ncontent-length: 100\r\n\r\n"
     )
-    with socket.create_connection(server.address, timeout=30) as connection:
+    with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(head)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 100")
     assert server.post("timers/create", TIMER).status_code == 200

@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.support.nats import NatsServer
+from tests.support.patience import PATIENCE_S
 from tocsin.buses.nats import NatsBus
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
@@ -50,7 +51,7 @@ def make_bus(server: NatsServer, notes: Notes, prefix: str, owner: str = "databa
 
 
 async def api(client: Client, subject: str, request: dict[str, Any] | None = None) -> dict[str, Any]:
-    answer = await client.request(f"$JS.API.{subject}", msgspec.json.encode(request or {}), timeout=10)
+    answer = await client.request(f"$JS.API.{subject}", msgspec.json.encode(request or {}), timeout=PATIENCE_S)
     decoded: dict[str, Any] = msgspec.json.decode(answer.data)
     return decoded
 
@@ -175,7 +176,7 @@ async def test_a_command_that_cannot_be_read_is_refused(
     bus = make_bus(shared_nats, notes, prefix)
     bus.respond("answering", ["Do"], respond)
     await bus.start()
-    reply = await raw.request(f"{prefix}-cmd.{TENANT}.a.Do", b"no json", timeout=10)
+    reply = await raw.request(f"{prefix}-cmd.{TENANT}.a.Do", b"no json", timeout=PATIENCE_S)
     assert reply.headers is not None
     assert reply.headers["Tocsin-Error"] == InvalidMessage.code
     await bus.close()

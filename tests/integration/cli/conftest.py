@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tocsin.cli.app import run
 from tocsin.cli.receiver import Answer, Receiver, Ring
 
-READY_TIMEOUT_S = 10.0
 MAIN = [sys.executable, "-u", "-c", "from tocsin.cli.app import main; main()"]
 
 
@@ -48,7 +48,7 @@ class ScriptedServer:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._ready.wait(READY_TIMEOUT_S)
+        assert self._ready.wait(PATIENCE_S)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

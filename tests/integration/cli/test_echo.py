@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tocsin.model.instants import parse_instant
 
 RING = {"namespace": "n", "timerId": "t", "executeAt": "2020-01-01T00:00:00Z", "attempt": 2, "payload": {"a": 1}}
@@ -25,7 +26,7 @@ def echo(*arguments):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             port = int(re.search(r"http://127.0.0.1:(\d+)", process.stderr.readline())[1])
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
             yield process, connection
             connection.close()
         finally:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.integration.cli.conftest import problem
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tocsin.callbacks.signing import sign
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -69,7 +70,7 @@ def post(port, webhook_id, timer_id, *, signature=None, age_s=0):
         "webhook-timestamp": str(timestamp),
         "webhook-signature": signature or sign(SECRET, webhook_id, timestamp, body),
     }
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("POST", "/", body, headers)
     status = connection.getresponse().status
     connection.close()

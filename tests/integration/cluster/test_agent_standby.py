@@ -52,7 +52,7 @@ async def agents(server: ServerProcess) -> dict[str, bool | None]:
     return {shown["node"]: shown.get("agent") for shown in (await view(server))["nodes"]}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
     nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
     timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
@@ -92,7 +92,7 @@ async def until_led_by(server: ServerProcess, name: str) -> bool:
     return True
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgresql_url: str) -> None:
     """Killed, with nobody told: those who ask right after it wait, and are answered."""
     one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
@@ -103,7 +103,7 @@ async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgres
         assert [status for status, _ in answers] == [202] * 20
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to_ask(
     tmp_path: Path, postgresql_url: str
 ) -> None:
@@ -128,7 +128,7 @@ async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to
         await until(accepted)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 async def test_nobody_stands_by_on_timers_that_others_do_not_have(tmp_path: Path, postgresql_url: str) -> None:
     """Each has an engine of its own in SQLite, and they'd share only the agent's database."""
     flags = ("--agent-database", postgresql_url, "--agent-timer", "engine")

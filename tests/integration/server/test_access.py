@@ -15,6 +15,7 @@ from tests.support.calls import Api, Inbox
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 
 #: A key that is made while the server runs counts after this.
@@ -48,7 +49,7 @@ class Caller:
 
     def __init__(self, server: ServerProcess, key: str | None) -> None:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        self._client = httpx.AsyncClient(base_url=server.url + "/api/v1/", headers=headers, timeout=20)
+        self._client = httpx.AsyncClient(base_url=server.url + "/api/v1/", headers=headers, timeout=PATIENCE_S)
 
     async def __call__(self, path: str, **body: Any) -> tuple[int, Any]:
         answer = await self._client.post(path, json=body)
@@ -56,7 +57,7 @@ class Caller:
 
     async def until(self, status: int, path: str, **body: Any) -> None:
         """Asks until the status is this: when a key begins and ends to count, nobody is told."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while (await self(path, **body))[0] != status:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.http import Client
 from tests.support.nats import NatsServer
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
@@ -35,7 +36,7 @@ async def submit_through(client: Client, tenant: str, url: str, number: int) -> 
     }
     refused = 0
     while True:
-        status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body, timeout_s=20)
+        status, answer = await client.post(f"/api/tenants/{tenant}/service-calls", body, timeout_s=PATIENCE_S)
         if status == 202:
             return refused
         assert status in (429, 503), answer
@@ -44,7 +45,7 @@ async def submit_through(client: Client, tenant: str, url: str, number: int) -> 
 
 
 async def all_succeeded(client: Client, tenant: str) -> bool:
-    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?limit=1000", timeout_s=20)
+    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?limit=1000", timeout_s=PATIENCE_S)
     if status == 503:
         return False
     assert status == 200, page
@@ -64,7 +65,7 @@ async def run(server: ServerProcess, outages: list[Callable[[], None]]) -> None:
             await asyncio.sleep(0.7)
             await asyncio.to_thread(change)
         await submitting
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             # Only the server can tell when all have come to their end.
             while not await all_succeeded(client, tenant):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)

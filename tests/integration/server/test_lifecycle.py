@@ -13,6 +13,7 @@ from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
 from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant, parse_instant
@@ -170,7 +171,7 @@ async def test_a_killed_process_leaves_the_list_of_nodes(tmp_path: Path) -> None
     await server.start()
     await server.kill()
     await server.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while len((await Client(server.address).get("/api/v1/cluster"))[1]["nodes"]) != 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert await server.stop() == 0
@@ -224,7 +225,7 @@ async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server
         assert process is not None
         process.send_signal(signal.SIGINT)
         # It has noticed when it no longer listens.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     _, writer = await asyncio.open_connection(*server.address())
@@ -233,7 +234,7 @@ async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server
                 writer.close()
                 await asyncio.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert await process.wait() == 130
         await server.start()
         assert (await Api(server).get("slow"))["status"] == "pending"

@@ -11,6 +11,7 @@ import httpx
 
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
@@ -111,7 +112,7 @@ async def test_retention_removes_what_has_finished_and_nothing_else(tmp_path: Pa
         await api("timers/delete", namespace="short", timerId="canceled")
         await inbox.count(2)
         await api.settled("kept", "completed")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             for name in ("rings", "canceled"):
                 while (await api("timers/get", namespace="short", timerId=name))[0] != 404:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
@@ -131,7 +132,7 @@ async def test_without_history_a_finished_timer_is_gone(server: ServerProcess) -
         await api.create("deleted", receiver.url, namespace="none", delay="1h")
         assert (await api("timers/delete", namespace="none", timerId="deleted"))[0] == 204
         await inbox.count(1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while await pages(api, namespace="none"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         for name in ("gone", "deleted"):

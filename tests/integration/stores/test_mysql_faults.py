@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.mysql import MysqlServer, opened, session
+from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -28,8 +29,6 @@ from tocsin.stores.mysql_errors import TRANSLATED
 from tocsin.stores.sql_pool import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
-#: How long things may take on a machine with much else to do, before a test gives up.
-PATIENCE_S = 60
 #: By the key, so that nothing else is locked: the row of shard 0, its live timers.
 LOCK_SHARD = (b"BEGIN", b"SELECT 1 FROM timers WHERE shard_id = 0 AND row_type = 1 FOR UPDATE")
 LOCK_TIMERS = (b"BEGIN", b"SELECT 1 FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = 0 AND row_type = 2 FOR UPDATE")

@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tocsin.model.errors import (
     ConfigError,
@@ -29,9 +30,6 @@ from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_pool import Doing
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
-
-#: How long things may take on a machine with much else to do, before a test gives up.
-PATIENCE_S = 60
 
 
 @pytest_asyncio.fixture

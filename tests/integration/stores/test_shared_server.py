@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.calls import Inbox
 from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
@@ -29,13 +30,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 async def rang(inbox: Inbox, names: set[str]) -> None:
     """Returns when each of these timers was called; none of the calls may have been early."""
-    calls = await inbox.wait(lambda calls: names <= {call.body["timerId"] for call in calls}, timeout_s=60)
+    calls = await inbox.wait(lambda calls: names <= {call.body["timerId"] for call in calls})
     assert [call.body["timerId"] for call in calls if call.lag_us < 0] == []
 
 
 async def created(servers: list[ServerProcess], url: str, name: str, in_us: int) -> None:
     """Creates a timer at whichever node has its shard; nodes refuse what is another's, or nobody's yet."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for server in servers:
                 timer = {

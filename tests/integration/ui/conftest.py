@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 from tocsin.config import Settings
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import Server, open_store
@@ -58,7 +59,7 @@ class Node:
     clients: list[httpx.AsyncClient]
 
     def visitor(self) -> Visitor:
-        client = httpx.AsyncClient(base_url=self.server.url, timeout=30)
+        client = httpx.AsyncClient(base_url=self.server.url, timeout=PATIENCE_S)
         self.clients.append(client)
         return Visitor(client, self.server.url)
 

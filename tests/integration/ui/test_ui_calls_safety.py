@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.ui.conftest import Node, Start, Visitor
 from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 from tocsin.config import Settings
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import open_store
@@ -90,7 +91,7 @@ async def test_what_people_and_services_say_is_shown_as_text(node: Node, answeri
     spec = {"url": answering + "?q=%22'-->", "headers": {"x-note": HOSTILE}, "body": {HOSTILE: HOSTILE}}
     ended = await submit(visitor, name=HOSTILE, tags=tags, spec=spec, dueAt="2020-01-01T00:00:00Z")
     waiting = await submit(visitor, name=HOSTILE, tags=tags, spec=spec)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         # The API has no way to be told, so it is asked.
         while (await visitor.client.get(f"/api/tenants/{MINE}/service-calls/{ended}")).json()["status"] != "Failed":  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.integration.ui.conftest import Node, Start, Visitor
+from tests.support.patience import PATIENCE_S
 from tocsin.model.access import Role
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -183,7 +184,7 @@ async def test_a_revoked_key_ends_its_session(start: Start) -> None:
     visitor = await signed_in(node, "tk_read")
     assert (await visitor.get("/timers")).status_code == 200
     await node.server._store.delete_api_key("tk_read")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while (await visitor.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- nobody is told when keys are read
             await asyncio.sleep(0.02)
 

@@ -76,6 +76,7 @@ class CallDetailHandlers:
     ) -> Response:
         """The page of a call; `problem` says why an action on it was refused, `tag` is what was typed for it."""
         visit.permit_tenant(Role.READ, tenant)
+        pulse = self._figures.pulse(tenant)
         call, executions = await calls.get(tenant, service_call_id)
         spec = call.request_spec
         over = finished(call)
@@ -98,7 +99,7 @@ class CallDetailHandlers:
             may_write=visit.visitor.may_call(Role.WRITE, tenant),
             problem=problem,
             said=SAID.get(visit.query.get("did"), ""),
-            pulse=self._figures.pulse(tenant),
+            pulse=pulse,
             live=None if over else f"/ui/live/calls?{urlencode({'tenant': call.tenant_id})}",
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tocsin.agent import events
@@ -43,8 +44,8 @@ class CallFigures:
 
     def pulse(self, tenant_id: str) -> Pulse:
         """How often the tenant's calls have been submitted or changed since the process began, or since the tenant was
-        forgotten for others."""
-        return self._pulses.get(tenant_id.lower()) or Pulse()
+        forgotten for others. As `Figures.pulse`, it is what it is now, and to be asked for first."""
+        return replace(self._pulses.get(tenant_id.lower()) or Pulse())
 
     def _touch(self, tenant_id: str) -> Pulse:
         pulses = self._pulses

@@ -86,6 +86,7 @@ class CallListHandlers:
         filters = self._filters(visit)
         problem: InvalidInput | None = None
         listing = CallListing([], None)
+        pulse = self._figures.pulse(tenant)
         try:
             listing = await self._listing(calls, filters, visit.now_us)
         except InvalidInput as error:
@@ -100,7 +101,7 @@ class CallListHandlers:
             "ranges": PAST,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "pulse": self._figures.pulse(tenant),
+            "pulse": pulse,
             "may_write": visit.visitor.may_call(Role.WRITE, tenant),
             "said": SAID.get(visit.query.get("did"), ""),
             "live": f"/ui/live/calls?{urlencode({'tenant': tenant})}",

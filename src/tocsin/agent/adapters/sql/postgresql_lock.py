@@ -68,18 +68,29 @@ class Holder(NamedTuple):
         return f"node {self.node}, {self.place}" if self.node else self.place
 
 
-class _Watch:
-    """For how long a holder has shown no sign of life."""
+class Watch:
+    """For how long a holder has shown no sign of life, as far as it was looked at, which should be each `interval_s`.
 
-    def __init__(self) -> None:
+    A longer pause between two looks counts for two of them: this process may have stood still itself, and on a machine
+    that was suspended the holder did so, too.
+    """
+
+    def __init__(self, interval_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._pause_max_s = 2 * interval_s
+        self._now_s = now_s
         self._seen = Holder()
-        self._since_s = 0.0
+        self._looked_s = 0.0
+        self._still_s = 0.0
 
     def still_s(self, holder: Holder) -> float:
-        now_s = time.monotonic()
+        """Takes in what was seen now; returns since when it is so."""
+        now_s = self._now_s()
         if holder != self._seen or not holder.beats:
-            self._seen, self._since_s = holder, now_s
-        return now_s - self._since_s
+            self._seen, self._still_s = holder, 0.0
+        else:
+            self._still_s += min(now_s - self._looked_s, self._pause_max_s)
+        self._looked_s = now_s
+        return self._still_s
 
 
 class LeaderLock:
@@ -141,7 +152,7 @@ class LeaderLock:
     async def _wait_for_lock(
         self, connection: Any, deadline_s: float, standing_by: Callable[[str], None] | None
     ) -> None:
-        settings, watch, told = self._settings, _Watch(), None
+        settings, watch, told = self._settings, Watch(self._settings.lock_check_s), None
         look_at_s = -math.inf
         while not await connection.fetchval(_TRY, LOCK_KEY):
             now_s = time.monotonic()
@@ -222,10 +233,10 @@ class LeaderLock:
                     async with asyncio.timeout(self._settings.lock_check_s):
                         await self._session_ended.wait()
                 continue
-            await self._drop()
+            self._drop()
             try:
                 await self._take_again()
-            except (StoreLocked, StoreUnavailable) as error:
+            except Exception as error:  # noqa: BLE001 -- whatever it is, who asks is told, and the next try may succeed
                 self._trouble = f"({error})"
                 await asyncio.sleep(self._settings.lock_retry_s)
 
@@ -240,7 +251,8 @@ class LeaderLock:
         except asyncpg.UndefinedTableError:
             # Before the migration that makes it.
             return True
-        except DATABASE_ERRORS:
+        except Exception as error:  # noqa: BLE001 -- whatever it is, another session may be better off
+            self._trouble = f"({error})"
             return False
         if beat == "UPDATE 0" and term:
             self._end("another node runs the agent on it now")
@@ -276,14 +288,16 @@ class LeaderLock:
 
     async def release(self) -> None:
         """Gives it up. Idempotent."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
-            self._keeper = None
-        await self._drop()
+        keeper, self._keeper = self._keeper, None
+        try:
+            if keeper is not None:
+                keeper.cancel()
+                # Not awaited itself: its cancellation and the caller's would look the same.
+                await asyncio.wait([keeper])
+        finally:
+            self._drop()
 
-    async def _drop(self) -> None:
+    def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()

@@ -1,0 +1,81 @@
+"""Connections to MySQL that break before they are made."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+
+import asyncmy.connection
+import pytest
+import uvloop
+
+from tocsin.model.errors import ConfigError, StoreUnavailable
+from tocsin.stores.mysql_connection import MysqlSettings, connect
+
+TRIES = 30
+
+
+def settings(port: int) -> MysqlSettings:
+    return MysqlSettings(
+        url=f"mysql://root@127.0.0.1:{port}/tocsin",
+        application_name="tocsin",
+        connect_timeout_s=60,
+        statement_timeout_s=60,
+        answer_grace_s=60,
+        lock_timeout_s=60,
+        acquire_timeout_s=60,
+        idle_transaction_timeout_s=60,
+        durable=True,
+    )
+
+
+def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None:
+    """As a balancer does that has no server behind it. A wrong setting ends the process."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def hang_up() -> None:
+        for _ in range(TRIES):
+            connection, _ = listener.accept()
+            # With RST.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+
+    async def be_busy() -> None:
+        """Gives the end of a connection time to come between any two steps of its beginning."""
+        while True:
+            time.sleep(0.002)  # noqa: ASYNC251 -- to block is its purpose
+            await asyncio.sleep(0)
+
+    async def try_again_and_again() -> Counter[type]:
+        outcomes: Counter[type] = Counter()
+        busy = asyncio.create_task(be_busy())
+        for _ in range(TRIES):
+            try:
+                await connect(settings(listener.getsockname()[1]))
+            except (StoreUnavailable, ConfigError) as error:
+                outcomes[type(error)] += 1
+        busy.cancel()
+        return outcomes
+
+    hanging_up = threading.Thread(target=hang_up)
+    hanging_up.start()
+    # The loop that nodes run on, which knows nothing any more of a socket that has broken.
+    outcomes = uvloop.run(try_again_and_again())
+    hanging_up.join()
+    listener.close()
+    assert outcomes == {StoreUnavailable: TRIES}
+
+
+async def test_a_package_that_the_password_needs_is_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(**arguments: object) -> None:
+        raise RuntimeError(
+            "'cryptography' package is required for sha256_password or caching_sha2_password auth methods"
+        )
+
+    monkeypatch.setattr(asyncmy.connection, "connect", refuse)
+    with pytest.raises(ConfigError, match="ssl-mode=REQUIRED"):
+        await connect(settings(1))

@@ -1,0 +1,107 @@
+"""What a node knows of namespaces while they are read and changed at once."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+from tests.unit.test_forwarded_writes import Node
+
+from tocsin.model.errors import StoreUnavailable, TimerNotFound, Unavailable
+from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+
+
+@dataclass
+class Gate:
+    """Where a call to the store waits, once it has been made."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    let: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Gated(MemoryStore):
+    """Answers readings of the namespaces, and takes changes of them, no sooner than it is let."""
+
+    def __init__(self, *, exclusive: bool) -> None:
+        super().__init__(SystemClock(), exclusive=exclusive)
+        self.reading: Gate | None = None
+        self.writing: Gate | None = None
+        self.failures = 0
+
+    async def namespaces(self) -> list[Namespace]:
+        rows, gate = await super().namespaces(), self.reading
+        if gate is not None:
+            gate.reached.set()
+            await gate.let.wait()
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("out of reach")
+        return rows
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        if self.writing is not None:
+            self.writing.reached.set()
+            await self.writing.let.wait()
+        return await super().put_namespace(namespace, create=create)
+
+
+async def opened(*, exclusive: bool) -> tuple[Node, Gated]:
+    store = Gated(exclusive=exclusive)
+    await store.open(1)
+    node = Node(store)
+    await node.service.ensure_default_namespace()
+    return node, store
+
+
+@pytest.mark.parametrize("by_itself", [False, True])
+async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> None:
+    """A namespace that was paused would ring until the next reading."""
+    node, store = await opened(exclusive=True)
+    gate = store.reading = Gate()
+    read = node.supervisor._read_namespaces if by_itself else node.service.namespaces
+    reading = asyncio.create_task(read())
+    await gate.reached.wait()
+    await node.service.update_namespace("default", paused=True)
+    gate.let.set()
+    await reading
+    assert node.context.namespaces["default"].paused
+    # A reading of afterwards tells what others have changed.
+    (stored,) = await store.namespaces()
+    await store.put_namespace(msgspec.structs.replace(stored, retention_us=7), create=False)
+    await read()
+    assert node.context.namespaces["default"].retention_us == 7
+
+
+async def test_two_changes_at_once_both_count() -> None:
+    node, store = await opened(exclusive=True)
+    gate = store.writing = Gate()
+    one = asyncio.create_task(node.service.update_namespace("default", paused=True))
+    await gate.reached.wait()
+    other = asyncio.create_task(node.service.update_namespace("default", history=HistoryMode.NONE))
+    # As far as it gets.
+    await asyncio.sleep(0)
+    gate.let.set()
+    await asyncio.gather(one, other)
+    (stored,) = await store.namespaces()
+    assert (stored.paused, stored.history) == (True, HistoryMode.NONE)
+
+
+async def test_a_reading_that_fails_answers_nobody_else() -> None:
+    """Whoever waited for it would be told that a namespace of another node doesn't exist."""
+    node, store = await opened(exclusive=False)
+    known = node.context.namespaces["default"]
+    await store.put_namespace(Namespace("elsewhere", 1, 1, 1, known.history, known.retention_us, None), create=True)
+    gate = store.reading = Gate()
+    store.failures = 2
+    first = asyncio.create_task(node.service.get("elsewhere", "t"))
+    await gate.reached.wait()
+    # These want a reading of their own, and share one.
+    others = [asyncio.create_task(node.service.get("elsewhere", "t")) for _ in range(3)]
+    await asyncio.sleep(0)
+    gate.let.set()
+    answers = await asyncio.gather(first, *others, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Unavailable, Unavailable, TimerNotFound, TimerNotFound]
