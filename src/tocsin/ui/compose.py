@@ -34,7 +34,7 @@ from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.sessions import Sessions
+from tocsin.ui.sessions import Sessions, SignOuts
 
 
 def compose(
@@ -43,6 +43,7 @@ def compose(
     rules: InputRules,
     clock: Clock,
     keys: KeyRing,
+    sign_outs: SignOuts,
     figures: Figures,
     call_figures: CallFigures,
     agent: AgentSource,
@@ -58,7 +59,7 @@ def compose(
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
-    sessions = Sessions(keys, limits, time.time, secret or secrets.token_bytes(32))
+    sessions = Sessions(keys, sign_outs, limits, time.time, secret or secrets.token_bytes(32))
     streams = Streams(limits)
     pages = Pages(assets, keys_required=keys.required)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)

@@ -15,8 +15,14 @@ class UiLimits:
     #: How long a sign-in lasts without a request, and at most.
     session_idle_timeout_s: float = 12 * 3_600.0
     session_lifetime_max_s: float = 7 * 86_400.0
-    #: Sign-outs that a node remembers, so that a copy of the cookie is of no use there.
+    #: Sign-outs that the store keeps until the sign-ins would have ended by themselves, so that a copy of the cookie is of no
+    #: use on any node. When there are more, the sign-ins that began first end altogether.
     sign_outs_max: int = 10_000
+    #: How long signing out waits for the store. Then it holds on that node only, and is written once the store answers.
+    sign_out_timeout_s: float = 2.0
+    #: For how long a node accepts sign-ins although it could not read whether they were ended on another. Then people have
+    #: to sign in there again.
+    sign_outs_age_max_s: float = 60.0
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.
