@@ -213,6 +213,7 @@ class Server:
         relay.app = app
         if self._cluster is not None:
             self._cluster.serve = relay.serve
+            self._cluster.figures_here = figures.report
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),

@@ -32,6 +32,12 @@ class UiLimits:
     figures_buckets: int = 360
     #: Failing destinations remembered for each point; the calls of further ones are counted together.
     figures_destinations_max: int = 100
+    #: How often a node asks another what it counted, at most, however many look at its overview. Nobody looks: not at all.
+    figures_ask_interval_s: float = 1.0
+    #: Starts of nodes that have ended whose part is kept, and named, for as long as the charts reach back.
+    figures_ended_nodes_max: int = 64
+    #: About how many bytes of points a node tells another at once.
+    figures_message_bytes: int = 256 * 1024
     #: Rows that a list begins with, and goes on by, where nobody says how many.
     list_rows: int = 50
     #: Rows that one request of a list gets at most, and among which it looks for new ones.
