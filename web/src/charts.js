@@ -69,7 +69,7 @@ function options(wanted, width, figures) {
 function shade({ ctx, bbox, valToPos, scales }, gaps) {
   const place = (at, otherwise) => (at === null ? otherwise : valToPos(at, "x", true));
   ctx.save();
-  ctx.fillStyle = faint(colour("retrying"), 0.18);
+  ctx.fillStyle = faint(colour("held"), 0.18);
   for (const [from, to] of gaps) {
     const left = Math.max(place(from, bbox.left), bbox.left);
     const right = Math.min(place(to, bbox.left + bbox.width), bbox.left + bbox.width);

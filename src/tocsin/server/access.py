@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -56,7 +56,7 @@ class SignOuts:
         self._read: frozenset[str] = frozenset()
         #: Sign-ins that expire at or before one of these instants are ended: sign-outs of theirs may have been left out.
         self._over_here_us = self._over_us = 0
-        self.known_at_s = 0.0
+        self.unread_since_s: float | None = None
 
     def ended(self, name: str, expires_at_us: int) -> bool:
         """Whether the sign-in of that name, which would end by itself at that instant, was ended before."""
@@ -88,10 +88,11 @@ class SignOuts:
 
     async def refresh(self) -> None:
         """Writes what could not be written before, and reads all; raises what the store raises."""
+        if self.unread_since_s is None:
+            self.unread_since_s = self._now_s()
         for name in list(self._unwritten):
             await self._write(name)
-        began_s, keep = self._now_s(), self._limits.sign_outs_max
-        now_us = round(began_s * 1e6)
+        now_us, keep = round(self._now_s() * 1e6), self._limits.sign_outs_max
         rows = await self._store.sign_outs()
         latest = sorted((row.expires_at for row in rows), reverse=True)[:keep]
         self._over_us = latest[-1] if len(latest) == keep else 0
@@ -101,7 +102,7 @@ class SignOuts:
             for name, expires_at in self._here.items()
             if name in self._unwritten or (name not in self._read and expires_at > now_us)
         }
-        self.known_at_s = began_s
+        self.unread_since_s = None
         if len(rows) > keep or (latest and min(row.expires_at for row in rows) <= now_us):
             await self._store.purge_sign_outs(now_us, keep)
 
@@ -115,11 +116,12 @@ async def keep_current(keys: KeyRing, sign_outs: SignOuts, interval_s: float) ->
     """Reads both again and again, for ever."""
     while True:
         await asyncio.sleep(interval_s)
-        try:
-            await keys.refresh()
-        except StoreError as error:
-            _log.warning("API keys could not be read; the former ones stay in force", error=str(error))
-        try:
-            await sign_outs.refresh()
-        except StoreError as error:
-            _log.warning("sign-outs could not be read; the former ones stay in force", error=str(error))
+        # At the same time: a read that hangs must not hide that the other one is due.
+        await asyncio.gather(_read("API keys", keys.refresh), _read("sign-outs", sign_outs.refresh))
+
+
+async def _read(what: str, refresh: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await refresh()
+    except StoreError as error:
+        _log.warning(f"{what} could not be read; the former ones stay in force", error=str(error))

@@ -20,9 +20,9 @@ class UiLimits:
     sign_outs_max: int = 10_000
     #: How long signing out waits for the store. Then it holds on that node only, and is written once the store answers.
     sign_out_timeout_s: float = 2.0
-    #: For how long a node accepts sign-ins although it could not read whether they were ended on another. Then people have
-    #: to sign in there again.
-    sign_outs_age_max_s: float = 60.0
+    #: For how long a node accepts sign-ins although it tries in vain to read whether they were ended on another. Then people
+    #: have to sign in there again.
+    sign_outs_unread_max_s: float = 60.0
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.

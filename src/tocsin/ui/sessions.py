@@ -71,8 +71,9 @@ class SignOuts(Protocol):
     """Sign-ins that were ended before their time, on whichever node."""
 
     @property
-    def known_at_s(self) -> float:
-        """The instant (wall clock, seconds since 1970) up to which this node knows what others have ended."""
+    def unread_since_s(self) -> float | None:
+        """Since when (wall clock, seconds since 1970) this node has tried in vain to read what others have ended; None when
+        the last try succeeded."""
 
     def ended(self, name: str, expires_at_us: int) -> bool:
         """Whether the sign-in of that name, which would end by itself at that instant, was ended before."""
@@ -147,8 +148,8 @@ class Sessions:
     def unknown_since_s(self) -> float | None:
         """Since when this node could not find out who has signed out elsewhere, if that is too long; seconds since 1970. Who
         signed in before has to do it again meanwhile."""
-        known_at_s = self._sign_outs.known_at_s
-        return known_at_s if self._now_s() - known_at_s > self._limits.sign_outs_age_max_s else None
+        since = self._sign_outs.unread_since_s
+        return None if since is None or self._now_s() - since <= self._limits.sign_outs_unread_max_s else since
 
     async def sign_out(self, cookie: str) -> bool:
         """Ends the session, if it is one, for copies of its cookie, too: here at once. False when the other nodes can't hear
