@@ -137,7 +137,10 @@ class Gathered:
                 return
             self._asked_at_s = now_s
             self._asking = asyncio.ensure_future(self._ask_all())
-        await asyncio.shield(self._asking)
+        asking = self._asking
+        await asyncio.wait([asking])
+        if not asking.cancelled():
+            asking.result()
 
     async def close(self) -> None:
         """Asks nobody any more. Idempotent."""

@@ -36,8 +36,8 @@ class UiLimits:
     figures_ask_interval_s: float = 1.0
     #: Starts of nodes that have ended whose part is kept, and named, for as long as the charts reach back.
     figures_ended_nodes_max: int = 64
-    #: About how many bytes of points a node tells another at once.
-    figures_message_bytes: int = 256 * 1024
+    #: About how many bytes of points a node tells another at once: taking them in keeps timers waiting for 2 ms or so.
+    figures_message_bytes: int = 16 * 1024
     #: Rows that a list begins with, and goes on by, where nobody says how many.
     list_rows: int = 50
     #: Rows that one request of a list gets at most, and among which it looks for new ones.
