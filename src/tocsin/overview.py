@@ -38,6 +38,7 @@ class NodeView:
     self: bool
     shards: int
     leaving: bool = False
+    skewed: bool = False
     release: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None
@@ -128,6 +129,7 @@ def _node_views(
                 member.incarnation == supervisor.incarnation,
                 sum(1 for owner in owners if owner == member.incarnation),
                 membership.leaving(member.incarnation),
+                membership.skewed(member.incarnation),
                 *(
                     (None, None, None, None, None)
                     if report is None

@@ -434,6 +434,12 @@ class TimerService:
             raise Unavailable("this node does not meet others")
         return await self._peers.figures(incarnation, after_us)
 
+    @property
+    def clock_distrusted(self) -> bool:
+        """Whether this node's clock has been off the store's for a while, and other nodes' haven't: what goes by a clock
+        had better run there."""
+        return self._supervisor.clock_distrusted
+
     def not_ready_because(self) -> list[str]:
         """Why the node should get no traffic now; empty when it is ready."""
         supervisor = self._supervisor

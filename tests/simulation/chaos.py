@@ -135,7 +135,8 @@ class Chaos:
         offset_us = int(self._rng.choice((-30, -1.2, -0.4, 0.4, 1.2, 30)) * SECOND)
         node.clock.jump(offset_us)
         self._world.say("jump", node.name, offset_us)
-        await asyncio.sleep(self._rng.uniform(0, 8))
+        # Most are set right soon; some are off for so long that others take over.
+        await asyncio.sleep(self._rng.uniform(0, self._rng.choice((8, 8, 25))))
         node.clock.correct()
         self._world.say("clock corrected", node.name)
 

@@ -377,8 +377,8 @@ MUTATIONS = [
         "clock skew unnoticed",
         12,
         "engine/supervisor.py",
-        "if abs(offset) - round_trip // 2 > limits.clock_skew_max_us:",
-        "if False:",
+        "off = abs(offset) - round_trip // 2 > limits.clock_skew_max_us",
+        "off = False",
     ),
     _one(
         "clock jump unnoticed",

@@ -22,6 +22,7 @@ MISHAPS = {
 CONSEQUENCES = {
     # Heartbeats that were lost: the lease lapses, and what is still owned is read first.
     "HeartbeatFailed", "DispatchPaused lease", "DispatchPaused clock_skew", "DispatchPaused clock_jump",
+    "ClockDistrusted", "ClockTrusted",
     # Owners that are owners no more find out by the fence, or when they look; outcomes that nobody knows.
     "ShardLost fenced", "ShardLost unknown_outcome", "ShardLost released", "a write of a former owner",
     "a member is forgotten",

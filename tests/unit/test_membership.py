@@ -14,9 +14,9 @@ PLACEMENT_WEIRD = [0, 1, 0, 2, 2, 1, 0, 0, 1, 1, 2, 2, 2, 1, 0, 1]
 A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
 
 
-def row(incarnation: bytes, counter: int, *, leaving: bool = False) -> Member:
+def row(incarnation: bytes, counter: int, *, leaving: bool = False, skewed: bool = False) -> Member:
     name = chr(incarnation[0])
-    return Member(incarnation, name, announced(f"{name}:1", leaving=leaving), counter)
+    return Member(incarnation, name, announced(f"{name}:1", leaving=leaving, skewed=skewed), counter)
 
 
 def watched(*readings: tuple[int, list[Member]]) -> Membership:
@@ -154,3 +154,23 @@ def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
     membership = watched(*[(second, [row(A, 1), row(B, second)]) for second in range(20)])
     assert membership.alive(A)
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
+
+
+def test_whose_clock_is_off_gets_nothing_while_others_are_right() -> None:
+    membership = watched((0, [row(A, 0), row(B, 0), row(C, 0, skewed=True)]))
+    assert {membership.wanted(shard) for shard in range(50)} == {A, B}
+    assert membership.skewed(C)
+    assert membership.passed_over(C)
+    assert not membership.passed_over(A)
+    assert membership.address(C) == "c:1"
+    # A node that leaves doesn't become a better choice by that.
+    membership.observe([row(A, 1, skewed=True), row(B, 1, leaving=True), row(C, 1, skewed=True)], SECOND)
+    assert {membership.wanted(shard) for shard in range(50)} == {A, C}
+    assert not membership.passed_over(A)
+    assert membership.passed_over(B)
+
+
+def test_what_a_newer_release_says_of_itself_does_no_harm() -> None:
+    membership = watched((0, [row(A, 0), Member(B, "b", "b:1#dreaming", 0)]))
+    assert membership.address(B) == "b:1"
+    assert not membership.passed_over(B)

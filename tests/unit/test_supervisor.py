@@ -12,9 +12,10 @@ from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreUnavailable
-from tocsin.ports.observer import ClaimFailed, Event
+from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Member, ShardState
 from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000
@@ -61,6 +62,7 @@ class Node:
 
     def __init__(self, *, shards: int = 4, store_clock: FakeClock | None = None) -> None:
         self.clock = FakeClock(boottime_us=1_000 * SECOND)
+        self._clocks = {self.clock, store_clock or self.clock}
         self.store = SharedStore(store_clock or self.clock)
         self.events: list[Event] = []
         self.context = Context(
@@ -85,7 +87,8 @@ class Node:
     async def seconds(self, count: int, *, alive: tuple[bytes, ...] = (), stops: bool = False) -> None:
         """So many seconds pass, with heartbeats of the others that live, and of this node unless it is stopped."""
         for _ in range(count):
-            self.clock.advance(SECOND)
+            for clock in self._clocks:
+                clock.advance(SECOND)
             for incarnation in alive:
                 await self.beat_of(incarnation)
             if not stops:
@@ -218,6 +221,71 @@ async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s:
     node.clock.jump(-jump_s * SECOND)
     await node.step()
     assert node.supervisor.dispatcher.paused_reason is None
+    await node.supervisor.kill()
+
+
+async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_when_it_is_right() -> None:
+    truth = FakeClock()
+    node = Node(store_clock=truth)
+    await node.beat_of(OTHER)
+    await node.seconds(7, alive=(OTHER,))
+    share = node.owned
+    assert share
+    node.clock.jump(30 * SECOND)
+    await node.seconds(5, alive=(OTHER,))
+    # A clock that is stepped is right again soon, as a rule.
+    assert node.owned == share
+    await node.seconds(2, alive=(OTHER,))
+    assert node.owned == set()
+    assert (await node.store.shards())[min(share)].owner is None
+    assert node.supervisor.clock_distrusted
+    node.clock.jump(-30 * SECOND)
+    await node.seconds(5, alive=(OTHER,))
+    assert node.owned == set()
+    await node.seconds(2, alive=(OTHER,))
+    assert node.owned == share
+    assert not node.supervisor.clock_distrusted
+    told = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
+    assert told == ["ClockDistrusted", "ClockTrusted"]
+    await node.supervisor.kill()
+
+
+async def test_whose_clock_is_off_from_the_start_takes_nothing_where_there_are_others() -> None:
+    node = Node(store_clock=FakeClock(now_us=FakeClock().now_us() + 30 * SECOND))
+    await node.beat_of(OTHER)
+    await node.seconds(8, alive=(OTHER,))
+    assert node.owned == set()
+    assert node.supervisor.clock_distrusted
+    await node.supervisor.kill()
+
+
+async def test_whose_clock_is_off_keeps_its_shards_where_there_is_nobody_else() -> None:
+    """As where it is the store's clock that is wrong: writes go on, and nothing rings early."""
+    truth = FakeClock()
+    node = Node(store_clock=truth)
+    await node.step()
+    truth.jump(30 * SECOND)
+    await node.seconds(10)
+    assert node.owned == {0, 1, 2, 3}
+    assert node.supervisor.dispatcher.paused_reason == "clock_skew"
+    assert not node.supervisor.clock_distrusted
+    await node.supervisor.kill()
+
+
+async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() -> None:
+    truth = FakeClock(boottime_us=7)
+    node = Node(store_clock=truth)
+    clock = ConfirmedClock(node.clock, node.context.limits.clock_skew_max_us)
+    node.context.confirm_time = clock.confirm
+    node.clock.jump(30 * SECOND)
+    await node.seconds(2)
+    assert clock.now_us() == truth.now_us()
+    node.clock.jump(-30 * SECOND)
+    await node.seconds(1)
+    # From then on it is the node's own, were the store to go wrong.
+    truth.jump(-30 * SECOND)
+    await node.seconds(2)
+    assert clock.now_us() == node.clock.now_us() == truth.now_us() + 30 * SECOND
     await node.supervisor.kill()
 
 

@@ -33,12 +33,16 @@ class Nodes:
     def __init__(self, **limits: float) -> None:
         self.now_s = 1_000.0
         self.limits = UiLimits(**limits)  # type: ignore[arg-type]
-        self.inner = MemoryStore()
+        self.inner = MemoryStore(self)  # type: ignore[arg-type]
         self.store = FaultyStore(self.inner, Random(1), FaultPlan(cut_timeout_s=0.0, late_s_max=0.0))
         self.keys = Keys()
 
     def clock(self) -> float:
         return self.now_s
+
+    def now_us(self) -> int:
+        """The store's clock."""
+        return round(self.now_s * 1e6)
 
     async def start(self, secret: bytes = b"a") -> tuple[Sessions, SignOuts]:
         """Another node, or the same after a restart."""
@@ -111,6 +115,17 @@ async def test_a_sign_out_holds_on_every_node_also_after_a_restart() -> None:
     await others.refresh()
     assert await nodes.inner.sign_outs() == []
     assert other.visitor(copy) is None
+
+
+async def test_a_node_whose_clock_is_wrong_brings_no_sign_in_back() -> None:
+    nodes = Nodes(session_lifetime_max_s=100)
+    (one, _), (_, others) = await nodes.start(), await nodes.start()
+    cookie = one.sign_in("s") or ""
+    assert await one.sign_out(cookie)
+    others._now_s = lambda: nodes.now_s + 1_000
+    await others.refresh()
+    again, _ = await nodes.start()
+    assert again.visitor(cookie) is None
 
 
 async def test_a_sign_out_that_the_store_did_not_take_holds_here_and_is_written_later() -> None:

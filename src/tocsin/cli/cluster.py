@@ -48,6 +48,8 @@ def _state(node: dict[str, object]) -> str:
         return "dead"
     if node.get("leaving"):
         return "leaving"
+    if node.get("skewed"):
+        return "clock off"
     return "paused" if node.get("dispatching") is False else "alive"
 
 

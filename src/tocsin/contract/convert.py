@@ -328,6 +328,7 @@ def cluster_answer(view: ClusterView) -> wire.Cluster:
                 self=node.self,
                 shards=node.shards,
                 leaving=node.leaving,
+                skewed=node.skewed,
                 version=node.release,
                 dispatching=node.dispatching,
                 agent=node.agent,

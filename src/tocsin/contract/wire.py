@@ -267,6 +267,9 @@ class Node(AnswerStruct):
     self: bool
     shards: int
     leaving: Annotated[bool, Meta(description="Whether it hands its shards over.")] = False
+    skewed: Annotated[
+        bool, Meta(description="Whether its clock is off the store's, so that others have its shards if there are any.")
+    ] = False
     version: str | None = None
     dispatching: bool | None = None
     agent: bool | None = None

@@ -31,6 +31,10 @@ class Context:
     random: random.Random
     incarnation: bytes
     namespaces: dict[str, Namespace] = field(default_factory=dict)
+    #: Told at heartbeats what time it is, wall clock and boot time clock of one moment: by this node's clock while that is
+    #: near enough to the store's, else, before it ever was, by the store's. For whoever else goes by a clock here; what
+    #: rings doesn't, and waits (rule 12).
+    confirm_time: Callable[[int, int], None] = field(default=lambda now_us, boot_us: None)
     #: What the node's windows hold, all shards together.
     window_timers: int = 0
     window_bytes: int = 0

@@ -7,23 +7,32 @@ from collections.abc import Iterable
 
 from tocsin.ports.store import Member
 
-#: Ends the address of a member that hands its shards over and wants none any more.
-_LEAVING = "#leaving"
+#: What a member says of itself, after its address: that it hands its shards over and wants none any more; that its clock
+#: is off the store's, so that others should have them as long as there are others.
+_LEAVING, _SKEWED = "leaving", "skewed"
+_SAYS = "#"
 
 
-def announced(address: str, *, leaving: bool) -> str:
+def announced(address: str, *, leaving: bool, skewed: bool = False) -> str:
     """The address as a member row tells it."""
-    return address + _LEAVING if leaving else address
+    if leaving:
+        return f"{address}{_SAYS}{_LEAVING}"
+    return f"{address}{_SAYS}{_SKEWED}" if skewed else address
 
 
 def address_of(member: Member) -> str:
     """Where the member takes requests of other nodes; empty: nowhere."""
-    return member.address.removesuffix(_LEAVING)
+    return member.address.partition(_SAYS)[0]
 
 
 def is_leaving(member: Member) -> bool:
     """Whether it has said that it leaves."""
-    return member.address.endswith(_LEAVING)
+    return member.address.partition(_SAYS)[2] == _LEAVING
+
+
+def is_skewed(member: Member) -> bool:
+    """Whether it has said that its clock is off the store's."""
+    return member.address.partition(_SAYS)[2] == _SKEWED
 
 
 class Membership:
@@ -61,9 +70,13 @@ class Membership:
         if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
         self._alive = alive
-        self._candidates = {
+        staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }
+        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better.
+        self._candidates = {
+            incarnation: node for incarnation, node in staying.items() if not is_skewed(self._seen[incarnation][0])
+        } or staying
 
     def stable_for_us(self, boot_us: int) -> int:
         """How long nobody has joined."""
@@ -102,6 +115,15 @@ class Membership:
         known = self._seen.get(incarnation)
         return known is not None and is_leaving(known[0])
 
+    def skewed(self, incarnation: bytes) -> bool:
+        """Whether its clock is off the store's, by its own account."""
+        known = self._seen.get(incarnation)
+        return known is not None and is_skewed(known[0])
+
+    def passed_over(self, incarnation: bytes) -> bool:
+        """Whether the member is alive and gets no shards, because it leaves or because others have better clocks."""
+        return incarnation in self._alive and incarnation not in self._candidates
+
     def address(self, incarnation: bytes) -> str:
         """Where the member takes requests of other nodes; empty when it takes none, or isn't known."""
         known = self._seen.get(incarnation)
@@ -112,8 +134,9 @@ class Membership:
         return [member for member, _ in self._seen.values()]
 
     def wanted(self, shard_id: int) -> bytes | None:
-        """The live member that should own the shard, of those that don't leave: the greatest of the members' scores for it
-        (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that comes or goes moves only its own share."""
+        """The live member that should own the shard, of those that don't leave and, if there are any, whose clocks are right:
+        the greatest of the members' scores for it (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that
+        comes or goes moves only its own share."""
         best, best_score = None, b""
         for incarnation, node in self._candidates.items():
             score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()

@@ -14,9 +14,19 @@ from tocsin.engine.loader import Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
 from tocsin.engine.shard import Shard
+from tocsin.engine.skew import SkewWatch
 from tocsin.model.errors import StoreCorrupted, StoreError
 from tocsin.ports.forward import Owner
-from tocsin.ports.observer import ClaimFailed, ClockOffset, HeartbeatFailed, HistoryPurged, LoadFailed, ShardReleased
+from tocsin.ports.observer import (
+    ClaimFailed,
+    ClockDistrusted,
+    ClockOffset,
+    ClockTrusted,
+    HeartbeatFailed,
+    HistoryPurged,
+    LoadFailed,
+    ShardReleased,
+)
 from tocsin.ports.store import Member, ShardState
 
 
@@ -43,6 +53,8 @@ class Supervisor:
         self._counter = 0
         self._last_ok: int | None = None
         self._verified = False
+        self._skew = SkewWatch(context.limits.member_timeout_us)
+        self._clock_was_right = False
         self._joined = False
         self._look = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
@@ -160,7 +172,7 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing)
+        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting)
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now = await context.bounded(context.store.heartbeat(member))
         done = context.clock.boottime_us()
@@ -175,7 +187,15 @@ class Supervisor:
         offset = wall + round_trip // 2 - store_now
         context.observe(ClockOffset(offset))
         self.dispatcher.renew(sent + limits.node_lease_us)
-        if abs(offset) - round_trip // 2 > limits.clock_skew_max_us:
+        off = abs(offset) - round_trip // 2 > limits.clock_skew_max_us
+        if self._skew.note(off=off, boot_us=sent):
+            context.observe(ClockDistrusted(offset) if off else ClockTrusted(offset))
+        if not off:
+            self._clock_was_right = True
+            context.confirm_time(wall, sent)
+        elif not self._clock_was_right:
+            context.confirm_time(store_now, sent + round_trip // 2)
+        if off:
             self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
             return
         if not self._verified:
@@ -200,6 +220,12 @@ class Supervisor:
     def incarnation(self) -> bytes:
         """This start of this node."""
         return self._context.incarnation
+
+    @property
+    def clock_distrusted(self) -> bool:
+        """Whether other nodes should have this one's work, because its clock has been off the store's for a while and
+        theirs haven't."""
+        return self._skew.lasting and self.membership.passed_over(self._context.incarnation)
 
     @property
     def joined(self) -> bool:

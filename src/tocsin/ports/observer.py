@@ -152,6 +152,19 @@ class ClockOffset(NamedTuple):
     offset_us: int
 
 
+class ClockDistrusted(NamedTuple):
+    """The node's clock has been off the store's for a while, by so many microseconds: its shards go to nodes whose clocks
+    are right, if there are any."""
+
+    offset_us: int
+
+
+class ClockTrusted(NamedTuple):
+    """It has been right for a while again: the node takes its share of the shards."""
+
+    offset_us: int
+
+
 class HistoryPurged(NamedTuple):
     """Retention removed finished timers."""
 
@@ -211,6 +224,8 @@ Event = (
     | DispatchResumed
     | HeartbeatFailed
     | ClockOffset
+    | ClockDistrusted
+    | ClockTrusted
     | HistoryPurged
     | PeerConnected
     | PeerLost

@@ -104,7 +104,8 @@ class SignOuts:
         }
         self.unread_since_s = None
         if len(rows) > keep or (latest and min(row.expires_at for row in rows) <= now_us):
-            await self._store.purge_sign_outs(now_us, keep)
+            # By the store's clock: a node whose own is wrong shall not bring sign-ins back.
+            await self._store.purge_sign_outs(await self._store.now(), keep)
 
     async def _write(self, name: str) -> None:
         if name in self._here:

@@ -118,18 +118,7 @@ class ServiceAgent:
             self._turns.cancel()
             await asyncio.gather(self._turns, return_exceptions=True)
             self._turns = None
-        modules, database = self._modules, self._database
-        if modules is not None and database is not None and database.held:
-            await modules.drain()
-            self._leaving = True
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.limits.command_timeout_us / 1e6):
-                    await self._quiet.wait()
-            await modules.stop()
-        elif modules is not None:
-            await modules.abandon()
-        self._modules = None
-        await self._close_database()
+        await self._hand_over()
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[bool]:
@@ -158,6 +147,8 @@ class ServiceAgent:
     async def _take_turns(self) -> None:
         while True:
             pause_s = 0.0
+            while self._service is not None and self._service.clock_distrusted:  # noqa: ASYNC110 -- it tells nobody
+                await asyncio.sleep(self._sql.lock_check_s)
             try:
                 self._observe(AgentLost(await self._have_a_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
@@ -177,11 +168,21 @@ class ServiceAgent:
             await database.open(math.inf, self._stands_by)
             self._database = database
             await self._begin(database)
-        return await self._database.lost()
+        lost = asyncio.create_task(self._database.lost())
+        try:
+            while not lost.done():
+                if self._service is not None and self._service.clock_distrusted:
+                    await self._hand_over()
+                    return "this node's clock is off the store's, and others' are right"
+                await asyncio.wait({lost}, timeout=self._sql.lock_check_s)
+            return lost.result()
+        finally:
+            lost.cancel()
 
     async def _begin(self, database: AgentDatabase) -> None:
         service = self._service
         assert service is not None
+        self._leaving = False
         modules = AgentModules(
             self._settings,
             database,
@@ -201,6 +202,21 @@ class ServiceAgent:
         self.runs_at = self._claimant.node
         if database.shared:
             self._observe(AgentStarted(database.term))
+
+    async def _hand_over(self) -> None:
+        """In order, as far as the database is this agent's still. Idempotent."""
+        modules, database = self._modules, self._database
+        if modules is not None and database is not None and database.held:
+            await modules.drain()
+            self._leaving = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.command_timeout_us / 1e6):
+                    await self._quiet.wait()
+            await modules.stop()
+        elif modules is not None:
+            await modules.abandon()
+        self._modules = None
+        await self._close_database()
 
     async def _give_up(self) -> None:
         modules, self._modules = self._modules, None

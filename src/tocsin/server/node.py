@@ -39,7 +39,7 @@ from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
-from tocsin.telemetry.clock import SystemClock
+from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
@@ -125,7 +125,8 @@ class Server:
             )
         sign_outs = SignOuts(self._store, settings.ui_limits())
         await sign_outs.refresh()
-        clock = SystemClock()
+        machine, engine_limits = SystemClock(), settings.engine_limits()
+        clock = ConfirmedClock(machine, engine_limits.clock_skew_max_us)
         egress = EgressPolicy(
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
@@ -152,11 +153,12 @@ class Server:
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,
-            clock=clock,
-            limits=settings.engine_limits(),
+            clock=machine,
+            limits=engine_limits,
             observe=observe,
             random=random.Random(),
             incarnation=incarnation,
+            confirm_time=clock.confirm,
         )
         self._context = context
         address = "" if peering is None or peers is None else peering.announced(peers.getsockname()[1])
@@ -171,7 +173,7 @@ class Server:
         )
         self.service.has_agent = self._has_agent
         if peering is not None and peers is not None:
-            await self._meet(peering, peers, clock)
+            await self._meet(peering, peers, machine)
         relay.cluster = self._cluster
         await self.service.ensure_default_namespace()
         await supervisor.start()
