@@ -134,7 +134,7 @@ async def test_a_node_that_ends_or_does_not_answer_is_missed(
         rings = tile(page, "rings")
         await expect(this_hour(page)).to_have_text(f"{TIMERS} this hour")
         await two.kill()
-        await expect(sentence).to_contain_text("belfry-2 does not answer. The others: ")
+        await expect(sentence).to_contain_text("belfry-2 does not answer. As far as is known: ")
         await expect(gaps).to_contain_text(re.compile(r"belfry-2 does not answer: its part is missing since \d{4}-"))
         # What had come of its part stays, and is said to be no more than a part.
         await expect(this_hour(page)).to_have_text(f"≥\u00a0{TIMERS} this hour, without belfry-2")

@@ -23,11 +23,11 @@ def bucket(begins_us: int = 0, **counts: int) -> Bucket:
     ("gaps", "sentence", "tone"),
     [
         ([], "On time. 3 rings in the last minute.", "calm"),
-        ([SILENT], "b does not answer. The others: on time. 3 rings in the last minute.", "busy"),
-        ([ENDED], "c has ended. The others: on time. 3 rings in the last minute.", "calm"),
+        ([SILENT], "b does not answer. As far as is known: on time. 3 rings in the last minute.", "busy"),
+        ([ENDED], "c has ended. As far as is known: on time. 3 rings in the last minute.", "calm"),
         (
             [SILENT, ENDED, SILENT._replace(node="d")],
-            "2 nodes can’t be asked, c has ended. The others: on time. 3 rings in the last minute.",
+            "2 nodes can’t be asked, c has ended. As far as is known: on time. 3 rings in the last minute.",
             "busy",
         ),
     ],

@@ -46,7 +46,7 @@ def health_of_part(gaps: Sequence[Gap], rest: Health, *, alone: bool) -> Health:
     if alone:
         return Health(f"{words}; what it does now isn’t known here.", "busy")
     tone = "busy" if silent and rest.tone == "calm" else rest.tone
-    return Health(f"{words}. The others: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
+    return Health(f"{words}. As far as is known: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
 
 
 def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_s: float) -> Health:
