@@ -9,7 +9,7 @@ import asyncio
 import base64
 import binascii
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -40,7 +40,7 @@ from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, time
 from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
+from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView", "cursor_instant"]
@@ -420,6 +420,23 @@ class TimerService:
     def report(self) -> NodeReport:
         """What this node says of itself."""
         return report_of(self._supervisor, self._context, agent=self.has_agent())
+
+    @property
+    def node(self) -> str:
+        """This node's name."""
+        return self._supervisor.node
+
+    def other_nodes(self) -> Mapping[bytes, str]:
+        """Names of the other nodes that live, by incarnation."""
+        known = self._supervisor.membership
+        others = [member for member in known.members() if member.incarnation != self._supervisor.incarnation]
+        return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
+
+    async def figures_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+        """What another node says of itself and has counted, as Peers has it; Unavailable."""
+        if self._peers is None:
+            raise Unavailable("this node does not meet others")
+        return await self._peers.figures(incarnation, after_us)
 
     @property
     def clock_distrusted(self) -> bool:

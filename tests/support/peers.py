@@ -16,7 +16,7 @@ from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
+from tocsin.ports.forward import FiguresReport, NodeReport, Owner, Write, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.testing.clock import FakeClock
 
@@ -104,6 +104,8 @@ class Pair:
         self.session: PeerSession | None = None
         #: The body of the owner's answers to relayed requests; None: it fails.
         self.serves: bytes | None = b""
+        #: What the owner says that it counted; None: its release doesn't tell.
+        self.counted: FiguresReport | None = None
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
             observe=self.events.append, spawn=self._spawn,
@@ -130,7 +132,8 @@ class Pair:
             self.session.void()
         self.session = PeerSession(
             self.theirs, local=self.owned, placement=self.map, report=lambda: NodeReport("1", True, None, False, []),
-            serve=self._serve, clock=self.there, limits=self.limits, spawn=self._spawn, ended=lambda session: None,
+            figures=lambda after_us: self.counted, serve=self._serve, clock=self.there, limits=self.limits,
+            spawn=self._spawn, ended=lambda session: None,
         )  # fmt: skip
         end.opened(self.ours)
         self.session.begin()

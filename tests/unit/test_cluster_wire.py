@@ -39,9 +39,16 @@ from tocsin.model import errors
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Timer, encode_record
-from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Written
+from tocsin.ports.forward import FiguresReport, NodeReport, ShardReport, Write, WriteKind, Written
+from tocsin.ui.figures import Bucket, CallBucket, Failing, Unreadable, pack, unpack
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
+
+#: A point of the charts, every field of it.
+BUCKET = Bucket(
+    20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": Failing(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
+    CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": Failing(5)}),
+)  # fmt: skip
 
 #: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
 MESSAGES = {
@@ -49,7 +56,7 @@ MESSAGES = {
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
         Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
-    "ask": Ask(5),
+    "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "tick": Tick(2**40),
@@ -57,11 +64,16 @@ MESSAGES = {
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
         Answer(4, 78, firing="3-1a"),
     ]),
-    "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
+    "report": Report(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
+        FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
+    ),
     "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
     "bye": Bye(9),
 }  # fmt: skip
 EARLIER = {
+    "ask": Ask(5),
+    "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
     "ops": Ops(7, 1_500, [
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
@@ -81,6 +93,29 @@ def test_the_form_of_a_message_stays(name: str) -> None:
     """An earlier release reads and writes these bytes: a change here breaks rolling restarts."""
     assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
     assert read(name, bytes.fromhex(VECTORS["messages"][name])) == MESSAGES[name]
+
+
+def test_a_point_arrives_as_it_was() -> None:
+    report = read("report", bytes.fromhex(VECTORS["messages"]["report"]))
+    assert isinstance(report, Report)
+    assert report.figures is not None
+    assert [unpack(point) for point in report.figures.points] == [BUCKET]
+
+
+def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
+    point = msgspec.msgpack.decode(pack(BUCKET))
+    point[10]["http://x:80"].append("more of a destination")
+    point[14].append("more of the calls")
+    point.append("more of a point")
+    assert unpack(msgspec.msgpack.encode(point)) == BUCKET
+
+
+def test_a_point_with_other_classes_of_lag_is_refused() -> None:
+    point = msgspec.msgpack.decode(pack(BUCKET))
+    point[8].append(1)
+    for packed in (msgspec.msgpack.encode(point), b"", b"\xff", msgspec.msgpack.encode("x")):
+        with pytest.raises(Unreadable):
+            unpack(packed)
 
 
 @pytest.mark.parametrize("name", EARLIER)
@@ -118,6 +153,7 @@ def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
     report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
     report[2][4][0].append("more of a shard")
     report[2].append("more of a node")
+    report[3].append("more of its figures")
     assert read_to_asker(msgspec.msgpack.encode(report)) == MESSAGES["report"]
     ops = msgspec.msgpack.decode(encode(MESSAGES["ops"]))
     ops[3][0].append("more of a write")

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from tocsin.contract.hosts import Hosts
-from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
@@ -20,7 +19,6 @@ from tocsin.ui.figures import OTHER_DESTINATIONS, Figures
 from tocsin.ui.filters import Filters
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.sessions import Sessions
 from tocsin.ui.visit import Fields, read_form
 from tocsin.ui.whenever import read_when
 
@@ -210,63 +208,6 @@ def test_hosts() -> None:
         assert not hosts.accepts(host), host
     assert hosts.secure("tocsin.example")
     assert not hosts.secure("localhost")
-
-
-class Keys:
-    required = True
-
-    def __init__(self) -> None:
-        self.known = {hash_key("s"): ApiKey("k", hash_key("s"), Role.READ)}
-
-    def lookup(self, hash: str) -> ApiKey | None:
-        return self.known.get(hash)
-
-
-def test_sessions_end_when_idle_when_old_and_with_their_key() -> None:
-    now, keys = [1_000.0], Keys()
-    limits = UiLimits(session_idle_timeout_s=10, session_lifetime_max_s=25)
-    sessions = Sessions(keys, limits, lambda: now[0], b"secret")
-    assert sessions.sign_in("wrong") is None
-    cookie = sessions.sign_in("s")
-    assert cookie is not None
-    assert sessions.renewed(cookie) is None
-    token = sessions.csrf(cookie)
-    for now[0] in (1_009.0, 1_018.0, 1_024.0):
-        assert sessions.visitor(cookie) is not None
-        cookie = sessions.renewed(cookie) or ""
-        # Forms of before stay good.
-        assert sessions.csrf_holds(cookie, token)
-    now[0] = 1_026.0
-    assert sessions.visitor(cookie) is None
-    idle = sessions.sign_in("s") or ""
-    now[0] = 1_040.0
-    assert sessions.visitor(idle) is None
-    assert sessions.still(idle) is not None
-    last = sessions.sign_in("s") or ""
-    assert sessions.visitor(last) is not None
-    keys.known.clear()
-    assert (sessions.visitor(last), sessions.still(last)) == (None, None)
-
-
-def test_sessions_hold_wherever_the_secret_is_known_and_nowhere_else() -> None:
-    keys, limits = Keys(), UiLimits(sign_outs_max=2)
-    one, other, stranger = (Sessions(keys, limits, lambda: 1_000.0, secret) for secret in (b"a", b"a", b"b"))
-    cookie = one.sign_in("s") or ""
-    assert other.visitor(cookie) == one.visitor(cookie) is not None
-    assert other.csrf_holds(cookie, one.csrf(cookie))
-    assert not stranger.well_formed(cookie)
-    assert stranger.visitor(cookie) is None
-    assert not stranger.csrf_holds(cookie, one.csrf(cookie))
-    # Nothing of it can be changed.
-    for at in range(0, len(cookie), 7):
-        forged = f"{cookie[:at]}{'1' if cookie[at] == '0' else '0'}{cookie[at + 1 :]}"
-        assert (one.visitor(forged), one.well_formed(forged)) == (None, False), at
-    # Who signs out is out for every copy of the cookie, as far as this node remembers.
-    copies = [one.sign_in("s") or "" for _ in range(3)]
-    for each in copies:
-        one.sign_out(each)
-    assert [one.visitor(each) is not None for each in copies] == [True, False, False]
-    assert one.visitor(cookie) is not None
 
 
 # -- figures

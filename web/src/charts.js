@@ -3,6 +3,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 const HEIGHT_PX = 176;
+const GAP_PX_MIN = 3;
 // Of a node that has just been started, not a whole empty hour.
 const SPAN_MIN_S = 600;
 const colour = (name) => {
@@ -60,19 +61,37 @@ function options(wanted, width, figures) {
         return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { size: 5, fill: stroke, filter: alone }, spanGaps: false };
       }),
     ],
-    hooks: { setCursor: [showPoint] },
+    hooks: { setCursor: [(plot) => showPoint(plot, figures())], drawClear: [(plot) => shade(plot, figures().gaps)] },
   };
 }
 
+// Where some node's part is missing, under the lines.
+function shade({ ctx, bbox, valToPos, scales }, gaps) {
+  const place = (at, otherwise) => (at === null ? otherwise : valToPos(at, "x", true));
+  ctx.save();
+  ctx.fillStyle = faint(colour("held"), 0.18);
+  for (const [from, to] of gaps) {
+    const left = Math.max(place(from, bbox.left), bbox.left);
+    const right = Math.min(place(to, bbox.left + bbox.width), bbox.left + bbox.width);
+    // One of a moment shall be seen, too.
+    if (right >= bbox.left && (to === null || to >= scales.x.min)) ctx.fillRect(Math.min(left, right - GAP_PX_MIN), bbox.top, Math.max(right - left, GAP_PX_MIN), bbox.height);
+  }
+  ctx.restore();
+}
+
+const lacking = (gaps, from, to) => [...new Set(gaps.filter(([begin, end]) => (begin ?? 0) < to && (end ?? Infinity) > from).map(([, , node]) => node))];
+
 // What the cursor is on, in words, beside the title.
-function showPoint(plot) {
+function showPoint(plot, { gaps, width }) {
   const caption = plot.root.closest("figure").querySelector("figcaption");
   let said = caption.querySelector(".point");
   const at = plot.cursor.idx;
   if (at === null || at === undefined) { said?.remove(); return; }
   if (!said) { said = document.createElement("span"); said.className = "point quiet"; caption.append(said); }
   const time = new Date(plot.data[0][at] * 1000).toLocaleTimeString("sv-SE");
-  said.textContent = `${time}: ${plot.series.slice(1).map((each, i) => `${each.label} ${plot.data[i + 1][at] === null ? "–" : short(plot.data[i + 1][at])}`).join(", ")}`;
+  const from = plot.data[0][at];
+  const missing = lacking(gaps, from, from + width);
+  said.textContent = `${time}: ${plot.series.slice(1).map((each, i) => `${each.label} ${plot.data[i + 1][at] === null ? "–" : short(plot.data[i + 1][at])}`).join(", ")}${missing.length ? `, without ${missing.join(", ")}` : ""}`;
 }
 
 export function startCharts(root) {
@@ -97,7 +116,7 @@ export function startCharts(root) {
   };
   const load = async () => {
     try {
-      const answer = await fetch("/ui/figures");
+      const answer = await fetch(document.querySelector("[data-charts]").dataset.figures);
       if (!answer.ok) return;
       figures = await answer.json();
       draw(false);

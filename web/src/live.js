@@ -203,7 +203,8 @@ async function refreshPart(part, url) {
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
     if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return;
     const held = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
-    if (next.innerHTML !== part.innerHTML) part.replaceWith(document.importNode(next, true));
+    if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));
+    else part.dataset.v = next.dataset.v ?? "";
     const now = document.getElementById(part.id);
     showTimes(now);
     if (held >= 0) [...now.querySelectorAll("a, button, summary")][held]?.focus();
@@ -214,7 +215,7 @@ async function refreshPart(part, url) {
 
 // -- the overview
 
-let lastBucket = null;
+let lastPoints = null;
 
 function heardInOverview(news) {
   const sentence = document.getElementById("sentence");
@@ -227,8 +228,17 @@ function heardInOverview(news) {
     tile.querySelector("b").textContent = value;
     tile.querySelector("span").textContent = note;
   }
-  if (lastBucket !== null && lastBucket !== news.buckets) document.dispatchEvent(new CustomEvent("tocsin:figures"));
-  lastBucket = news.buckets;
+  refreshShown(document.getElementById("gaps"), news.gaps);
+  refreshShown(document.getElementById("whose"), news.nodes);
+  const points = `${news.buckets} ${news.gaps}`;
+  if (lastPoints !== null && lastPoints !== points) document.dispatchEvent(new CustomEvent("tocsin:figures"));
+  lastPoints = points;
+}
+
+// Whose part is missing, and which nodes there are: words that the server has.
+function refreshShown(part, version) {
+  if (part.dataset.v === version || part.contains(document.activeElement)) return;
+  refreshPart(part, location.pathname + location.search);
 }
 
 export function startLive() {

@@ -67,6 +67,12 @@ document.addEventListener("keydown", (event) => {
     menu.querySelector("summary").focus();
   }
 });
+// A choice that leads to another page. Nothing chosen is the page as it is called without.
+document.addEventListener("change", ({ target }) => {
+  if (!("go" in target.dataset)) return;
+  if (target.value) target.form.requestSubmit();
+  else location.assign(target.form.action);
+});
 document.addEventListener("tocsin:said", (event) => say(event.detail.text, event.detail.tone));
 document.addEventListener("htmx:sendError", () => say("The server does not answer. What you see is as it was.", "failed"));
 document.addEventListener("htmx:afterSwap", (event) => {

@@ -17,7 +17,7 @@ from tocsin.cluster.stream import Called, dial
 from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement
+from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event, PeerRefused
 
 Serve = Callable[[Http], Awaitable[HttpAnswer]]
@@ -25,6 +25,10 @@ Serve = Callable[[Http], Awaitable[HttpAnswer]]
 
 async def _serves_nothing(request: Http) -> HttpAnswer:
     return HttpAnswer(request.id, 0, [], b"")
+
+
+def _counts_nothing(after_us: int) -> None:
+    return None
 
 
 class Cluster:
@@ -66,6 +70,8 @@ class Cluster:
         self._telling = False
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
+        #: What this node has counted in points that began after an instant.
+        self.figures_here: Callable[[int], FiguresReport | None] = _counts_nothing
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
 
@@ -129,6 +135,7 @@ class Cluster:
             local=self._local,
             placement=self._placement,
             report=self._report,
+            figures=self._figures,
             serve=self._serve,
             clock=self._clock,
             limits=self._limits,
@@ -146,6 +153,9 @@ class Cluster:
     def _ended(self, incarnation: bytes, session: PeerSession) -> None:
         if self._sessions.get(incarnation) is session:
             del self._sessions[incarnation]
+
+    def _figures(self, after_us: int) -> FiguresReport | None:
+        return self.figures_here(after_us)
 
     async def _serve(self, request: Http) -> HttpAnswer:
         return await self.serve(request)
@@ -206,6 +216,17 @@ class Cluster:
             for incarnation, question in asked.items()
             if question in done and question.exception() is None
         }
+
+    async def figures(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+        """See Peers."""
+        address = self._placement.address(incarnation)
+        if not address:
+            raise Unavailable("the node can't be reached by others")
+        try:
+            async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
+                return await self.link(incarnation, address).ask_figures(after_us)
+        except TimeoutError:
+            raise Unavailable(f"node {address} did not answer in time") from None
 
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes

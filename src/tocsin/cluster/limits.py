@@ -38,7 +38,7 @@ class ClusterLimits:
     silence_max_us: int = 2 * SECOND
     #: How long after a write's deadline its answer is still waited for: a commit may take as long as `store_timeout`.
     answer_grace_us: int = 35 * SECOND
-    #: How long `GET /cluster` waits for what other nodes say of themselves.
+    #: How long `GET /cluster` and the overview wait for what other nodes say of themselves.
     report_timeout_us: int = 1 * SECOND
     #: How long a request for the service agent, brought to the node that runs it, may take.
     agent_timeout_us: int = 30 * SECOND

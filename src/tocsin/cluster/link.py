@@ -49,7 +49,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import NodeReport, Placement, Settle, Write, Written
+from tocsin.ports.forward import FiguresReport, NodeReport, Placement, Settle, Write, Written
 from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
@@ -128,9 +128,15 @@ class PeerLink:
 
     async def ask(self) -> NodeReport:
         """How the other node is; Unavailable."""
-        report = await self._answer_to(lambda number: Ask(number))
-        assert isinstance(report, NodeReport)
-        return report
+        answer = await self._answer_to(lambda number: Ask(number))
+        assert isinstance(answer, Report)
+        return answer.report
+
+    async def ask_figures(self, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+        """The same, with what it has counted in points that began after an instant; None from a release that doesn't tell."""
+        answer = await self._answer_to(lambda number: Ask(number, after_us))
+        assert isinstance(answer, Report)
+        return answer.report, answer.figures
 
     async def request(self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> HttpAnswer:
         """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
@@ -297,7 +303,7 @@ class PeerLink:
         else:
             answer = self._asked.get(message.id)
             if answer is not None and not answer.done():
-                answer.set_result(message.report if isinstance(message, Report) else message)
+                answer.set_result(message)
 
     def _ticked(self, number: int) -> None:
         self._tick, self._tick_at = number, self._heard_at

@@ -28,7 +28,7 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Written
+from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement, Written
 
 #: Ticks by which a write may still be dated.
 _TICKS_KEPT = 64
@@ -45,6 +45,7 @@ class PeerSession:
         local: LocalWrites,
         placement: Placement,
         report: Callable[[], NodeReport],
+        figures: Callable[[int], FiguresReport | None],
         serve: Callable[[Http], Awaitable[HttpAnswer]],
         clock: Clock,
         limits: ClusterLimits,
@@ -55,6 +56,7 @@ class PeerSession:
         self._local = local
         self._placement = placement
         self._report = report
+        self._figures = figures
         self._serve = serve
         self._clock = clock
         self._limits = limits
@@ -125,7 +127,9 @@ class PeerSession:
                 self._take(message)
             elif isinstance(message, Ask):
                 self._last_id = message.id
-                self._channel.send(encode(Report(message.id, self._report())))
+                after_us = message.figures_after
+                figures = None if after_us is None else self._figures(after_us)
+                self._channel.send(encode(Report(message.id, self._report(), figures)))
             elif isinstance(message, Http):
                 self._last_id = message.id
                 self._spawn(self._relay(message))

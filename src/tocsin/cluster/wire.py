@@ -14,7 +14,7 @@ import msgspec
 from tocsin.model import errors
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
+from tocsin.ports.forward import FiguresReport, NodeReport, Write, WriteKind, Written
 
 
 class Op(msgspec.Struct, array_like=True, gc=False):
@@ -41,9 +41,10 @@ class Ops(msgspec.Struct, tag="o", array_like=True):
 
 
 class Ask(msgspec.Struct, tag="q", array_like=True):
-    """How are you?"""
+    """How are you? And, unless `figures_after` is None: what have you counted in points that began after that instant?"""
 
     id: int
+    figures_after: int | None = None
 
 
 class Look(msgspec.Struct, tag="l", array_like=True):
@@ -92,10 +93,11 @@ class Answers(msgspec.Struct, tag="a", array_like=True):
 
 
 class Report(msgspec.Struct, tag="r", array_like=True):
-    """How I am."""
+    """How I am, and what I have counted, if that was asked."""
 
     id: int
     report: NodeReport
+    figures: FiguresReport | None = None
 
 
 class HttpAnswer(msgspec.Struct, tag="k", array_like=True):

@@ -117,8 +117,24 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     shards: list[ShardReport]
 
 
+class FiguresReport(msgspec.Struct, frozen=True, array_like=True):
+    """What a node has counted, point by point. `points` are those that have ended, oldest first, `present` is the one that
+    goes on, each as `tocsin.ui.figures` packs it; `since_us` is when the counting began, `width_us` what a point spans.
+    `more`: further points have ended. It grows as NodeReport does."""
+
+    since_us: int
+    width_us: int
+    points: list[bytes]
+    present: bytes
+    more: bool
+
+
 class Peers(Protocol):
     """The other nodes, as far as they can be asked."""
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """What each says of itself, by incarnation; who does not answer in time is absent."""
+
+    async def figures(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+        """What that node says of itself, and has counted in points that began after an instant: as many as it tells at once.
+        None: its release doesn't tell. Unavailable, within the time that reports may take."""

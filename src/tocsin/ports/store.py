@@ -133,6 +133,14 @@ class Member(NamedTuple):
     counter: int
 
 
+class SignOut(NamedTuple):
+    """A sign-in to the web pages, by its name, that was ended before its time; from `expires_at` on it would be over by
+    itself, microseconds."""
+
+    name: str
+    expires_at: int
+
+
 #: Place in a list: (execute_at, uuid, generation). Live and finished rows share one order.
 ListCursor = tuple[int, bytes, bytes]
 
@@ -264,6 +272,16 @@ class Store(Protocol):
     async def shared_secret(self, name: str, fresh: str) -> str:
         """The secret of that name which all who open this store share: the one it holds, or else `fresh`, which it holds
         from then on. Of many who ask at once all get the same."""
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """Keeps it. One of a name that is kept already changes nothing."""
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """All of them. A strong read."""
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """Removes those with expires_at ≤ now_us, and of the others all but the last `keep` in (expires_at, name) order;
+        returns how many. However many call it at once, it never leaves fewer than `keep` because of that number."""
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:

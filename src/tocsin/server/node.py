@@ -28,11 +28,10 @@ from tocsin.config import Settings
 from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
-from tocsin.model.access import ApiKey
-from tocsin.model.errors import ConfigError, StoreError
+from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
-from tocsin.ports.store import Store
+from tocsin.server.access import KeyRing, SignOuts, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
@@ -49,28 +48,6 @@ from tocsin.ui.calls.agent import OFF, STANDBY, Away, standby
 
 #: How long a start waits for the shards of a store that is this node's alone.
 _OWN_TIMEOUT_US = 10_000_000
-
-
-class KeyRing:
-    """API keys by the hash of their secret, read again every few seconds, so that a revoked key ends within that time."""
-
-    def __init__(self, store: Store, *, required: bool) -> None:
-        self.required = required
-        self._store = store
-        self._keys: dict[str, ApiKey] = {}
-
-    def lookup(self, hash: str) -> ApiKey | None:
-        """The key, or None."""
-        return self._keys.get(hash)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no key exists."""
-        return not self._keys
-
-    async def refresh(self) -> None:
-        """Reads the keys; raises what the store raises."""
-        self._keys = {key.hash: key for key in await self._store.api_keys()}
 
 
 class _HttpServer(uvicorn.Server):
@@ -146,6 +123,8 @@ class Server:
                 f"host: {settings.host} can be reached from other machines and there is no API key; make one with "
                 "`tocsin keys create`, bind to 127.0.0.1, or accept the risk with --insecure"
             )
+        sign_outs = SignOuts(self._store, settings.ui_limits())
+        await sign_outs.refresh()
         machine, engine_limits = SystemClock(), settings.engine_limits()
         clock = ConfirmedClock(machine, engine_limits.clock_skew_max_us)
         egress = EgressPolicy(
@@ -209,6 +188,7 @@ class Server:
             rules=rules,
             clock=clock,
             keys=keys,
+            sign_outs=sign_outs,
             figures=figures,
             call_figures=call_figures,
             agent=self._calls,
@@ -235,6 +215,7 @@ class Server:
         relay.app = app
         if self._cluster is not None:
             self._cluster.serve = relay.serve
+            self._cluster.figures_here = figures.report
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
@@ -252,7 +233,7 @@ class Server:
         )
         self._http = _HttpServer(config)
         self._tasks.append(asyncio.create_task(self._http.serve(sockets=[self._socket])))
-        self._tasks.append(asyncio.create_task(self._refresh_keys(keys, settings.keys_refresh_s)))
+        self._tasks.append(asyncio.create_task(keep_current(keys, sign_outs, settings.keys_refresh_s)))
         while not self._http.started:
             if self._tasks[0].done():
                 self._tasks[0].result()
@@ -349,14 +330,6 @@ class Server:
 
     def _note_checkpoint(self, error: Exception) -> None:
         self._log.warning("the write-ahead log could not be moved; nothing is lost, it grows", error=str(error))
-
-    async def _refresh_keys(self, keys: KeyRing, interval_s: float) -> None:
-        while True:
-            await asyncio.sleep(interval_s)
-            try:
-                await keys.refresh()
-            except StoreError as error:
-                self._log.warning("API keys could not be read; the former ones stay in force", error=str(error))
 
     def _gauges(self) -> dict[str, float]:
         supervisor, service = self._supervisor, self.service

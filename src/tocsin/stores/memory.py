@@ -32,6 +32,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
+    SignOut,
     StoredRow,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
@@ -126,6 +127,7 @@ class MemoryStore:
         self._namespaces: dict[str, Namespace] = {}
         self._api_keys: dict[str, ApiKey] = {}
         self._secrets: dict[str, str] = {}
+        self._sign_outs: dict[str, SignOut] = {}
 
     async def open(self, total_shards: int | None) -> int:
         """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
@@ -298,6 +300,21 @@ class MemoryStore:
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
         return self._secrets.setdefault(name, fresh)
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """See the port."""
+        self._sign_outs.setdefault(sign_out.name, sign_out)
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """See the port. By name."""
+        return sorted(self._sign_outs.values())
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """See the port."""
+        latest = sorted(self._sign_outs.values(), key=lambda each: (each.expires_at, each.name), reverse=True)
+        former = len(self._sign_outs)
+        self._sign_outs = {each.name: each for each in latest[:keep] if each.expires_at > now_us}
+        return former - len(self._sign_outs)
 
     def _fenced(self, shard_id: int, version: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)

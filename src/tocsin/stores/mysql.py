@@ -28,6 +28,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
+    SignOut,
 )
 from tocsin.stores import mysql_list, mysql_read, mysql_write
 from tocsin.stores.mysql_connection import MysqlPool, MysqlSettings
@@ -267,6 +268,21 @@ class MysqlStore:
         await self._changes(insert % (text(name), text(fresh)))
         sql = b"SELECT secret_value FROM secrets WHERE secret_name = " + text(name)
         return str((await self._read(lambda connection: connection.rows(sql)))[0][0])
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """See the port."""
+        sql = b"INSERT INTO sign_outs VALUES (%b, %d) ON DUPLICATE KEY UPDATE sign_in_name = sign_in_name"
+        await self._changes(sql % (text(sign_out.name), sign_out.expires_at))
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """See the port."""
+        sql = b"SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
+        rows = await self._read(lambda connection: connection.rows(sql))
+        return [SignOut(str(name), int(expires_at)) for name, expires_at in rows]
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """See the port."""
+        return await self._changes(mysql_write.purge_sign_outs(now_us, keep))
 
     # -- connections
 

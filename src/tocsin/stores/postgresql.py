@@ -27,6 +27,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
+    SignOut,
 )
 from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
 from tocsin.stores.postgresql_connection import PostgresPool, PostgresSettings
@@ -256,6 +257,21 @@ class PostgresStore:
             "RETURNING secret_value"
         )
         return str(await self._write(lambda connection: connection.fetchval(sql, name, fresh)))
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """See the port."""
+        await self._changes("INSERT INTO sign_outs VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1", *sign_out)
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """See the port."""
+        sql = "SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
+        rows = await self._read(lambda connection: connection.fetch(sql))
+        return [SignOut(*row) for row in rows]
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """See the port."""
+        sql = postgresql_write.PURGE_SIGN_OUTS
+        return int(await self._write(lambda connection: connection.fetchval(sql, now_us, keep)))
 
     # -- connections
 

@@ -32,6 +32,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
+    SignOut,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_list, sqlite_read, sqlite_write
 from tocsin.stores.sqlite_checkpoint import Checkpointer
@@ -304,6 +305,20 @@ class SqliteStore:
             return str(connection.execute("SELECT secret_value FROM secrets WHERE secret_name = ?", (name,)).get)
 
         return await self._write(kept)
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """See the port."""
+        sql = "INSERT INTO sign_outs (sign_in_name, sign_in_expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        await self._write(lambda connection: _changes(connection, sql, *sign_out))
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """See the port."""
+        sql = "SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
+        return await self._read(lambda connection: [SignOut(*row) for row in connection.execute(sql)])
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """See the port."""
+        return await self._write(lambda connection: sqlite_write.purge_sign_outs(connection, now_us, keep))
 
     # -- threads
 

@@ -27,6 +27,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
+    SignOut,
     Store,
 )
 
@@ -300,3 +301,15 @@ class FaultyStore:
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
         return await self._write("shared_secret", lambda: self.inner.shared_secret(name, fresh))
+
+    async def put_sign_out(self, sign_out: SignOut) -> None:
+        """See the port."""
+        await self._write("put_sign_out", lambda: self.inner.put_sign_out(sign_out))
+
+    async def sign_outs(self) -> builtins.list[SignOut]:
+        """See the port."""
+        return await self._read("sign_outs", self.inner.sign_outs)
+
+    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+        """See the port."""
+        return await self._write("purge_sign_outs", lambda: self.inner.purge_sign_outs(now_us, keep))

@@ -1,4 +1,4 @@
-"""Conformance: namespaces and keys, the number of shards, and what outlives the store object."""
+"""Conformance: namespaces, keys and what else is administered, the number of shards, and what outlives the store object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import ConfigError
 from tocsin.model.namespace import HistoryMode, Namespace
-from tocsin.ports.store import Applied, Found, Member, ShardState, Store
+from tocsin.ports.store import Applied, Found, Member, ShardState, SignOut, Store
 from tocsin.testing.store_conformance_base import (
     ALICE,
     TOTAL_SHARDS,
@@ -31,7 +31,7 @@ def namespace(name: str, **settings: object) -> Namespace:
 
 
 class AdministrationConformance(StoreSuite):
-    """Namespaces and API keys."""
+    """Namespaces, API keys, secrets and sign-outs."""
 
     async def test_namespaces_are_created_once_and_replaced_whole(self, store: Store) -> None:
         assert await store.namespaces() == []
@@ -61,6 +61,30 @@ class AdministrationConformance(StoreSuite):
         assert asked[0].startswith("fresh ")
         assert await store.shared_secret("cluster", "later") == asked[0]
         assert await store.shared_secret("sign-in", "other") == "other"
+
+    async def test_a_sign_out_is_kept_once(self, store: Store) -> None:
+        assert await store.sign_outs() == []
+        for sign_out in (SignOut("b", 7), SignOut("a", 5), SignOut("b", 9)):
+            await store.put_sign_out(sign_out)
+        assert sorted(await store.sign_outs()) == [SignOut("a", 5), SignOut("b", 7)]
+        # Names differ by case, and by nothing less.
+        await store.put_sign_out(SignOut("A", 5))
+        await asyncio.gather(*(store.put_sign_out(SignOut("-_9", 5)) for _ in range(3)))
+        assert sorted(await store.sign_outs()) == [("-_9", 5), ("A", 5), ("a", 5), ("b", 7)]
+
+    async def test_sign_outs_go_when_they_expire_and_the_earliest_when_there_are_too_many(self, store: Store) -> None:
+        for name, expires_at in (("a", 10), ("b", 20), ("c", 20), ("d", 20), ("e", 30)):
+            await store.put_sign_out(SignOut(name, expires_at))
+        assert await store.purge_sign_outs(9, keep=5) == 0
+        assert await store.purge_sign_outs(10, keep=5) == 1
+        # Of those that expire at the same instant the last ones stay: never fewer than may.
+        assert await store.purge_sign_outs(10, keep=3) == 1
+        assert sorted(await store.sign_outs()) == [("c", 20), ("d", 20), ("e", 30)]
+        removed = await asyncio.gather(*(store.purge_sign_outs(10, keep=2) for _ in range(4)))
+        assert sum(removed) == 1
+        assert sorted(await store.sign_outs()) == [("d", 20), ("e", 30)]
+        assert await store.purge_sign_outs(30, keep=2) == 2
+        assert await store.sign_outs() == []
 
     async def test_the_clock_goes_on(self, store: Store) -> None:
         first = await store.now()
@@ -115,6 +139,7 @@ class DurabilityConformance(StoreSuite):
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
         await store.put_namespace(namespace("n"), create=True)
         await store.put_api_key(ApiKey("k", "0" * 64, Role.READ))
+        await store.put_sign_out(SignOut("s", 2**62))
         await store.close()
         again = self.make_store(tmp_path)
         assert await again.open(None) == TOTAL_SHARDS
@@ -125,6 +150,7 @@ class DurabilityConformance(StoreSuite):
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
             assert await again.namespaces() == [namespace("n")]
             assert [key.key_id for key in await again.api_keys()] == ["k"]
+            assert await again.sign_outs() == [SignOut("s", 2**62)]
             assert await again.apply([replace(batch, deletes=[live.uuid])]) == [Applied.DURABLE]
         finally:
             await again.close()

@@ -25,6 +25,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
 from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.figures import Figures
+from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
@@ -63,6 +64,7 @@ class Ui:
         sessions: Sessions,
         hosts: Hosts,
         figures: Figures,
+        gathered: Gathered,
         streams: Streams,
         clock: Clock,
         limits: UiLimits,
@@ -74,6 +76,7 @@ class Ui:
         self._sessions = sessions
         self._hosts = hosts
         self._figures = figures
+        self._gathered = gathered
         self._streams = streams
         self._clock = clock
         self._limits = limits
@@ -86,6 +89,7 @@ class Ui:
     async def close(self) -> None:
         """Ends the open streams, for which a server that stops would wait otherwise. Idempotent."""
         self._streams.close()
+        await self._gathered.close()
         if self._rolling is not None:
             self._rolling.cancel()
             with contextlib.suppress(asyncio.CancelledError):

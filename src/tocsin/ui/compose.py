@@ -28,13 +28,14 @@ from tocsin.ui.editing import EditHandlers
 from tocsin.ui.entry import EntryHandlers
 from tocsin.ui.export import ExportHandlers
 from tocsin.ui.figures import Figures
+from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.sessions import Sessions
+from tocsin.ui.sessions import Sessions, SignOuts
 
 
 def compose(
@@ -43,6 +44,7 @@ def compose(
     rules: InputRules,
     clock: Clock,
     keys: KeyRing,
+    sign_outs: SignOuts,
     figures: Figures,
     call_figures: CallFigures,
     agent: AgentSource,
@@ -58,15 +60,16 @@ def compose(
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
-    sessions = Sessions(keys, limits, time.time, secret or secrets.token_bytes(32))
+    sessions = Sessions(keys, sign_outs, limits, time.time, secret or secrets.token_bytes(32))
     streams = Streams(limits)
+    gathered = Gathered(figures, service, clock, limits)
     pages = Pages(assets, keys_required=keys.required)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
-        OverviewHandlers(service, pages, figures, streams, agent),
+        OverviewHandlers(service, pages, gathered, streams, agent, limits),
         EntryHandlers(pages, sessions),
         lists,
         ExportHandlers(service, lists, limits),
@@ -88,6 +91,7 @@ def compose(
         sessions=sessions,
         hosts=hosts,
         figures=figures,
+        gathered=gathered,
         streams=streams,
         clock=clock,
         limits=limits,

@@ -6,7 +6,16 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.ui.pages import Pages
 from tocsin.ui.sessions import Sessions
+from tocsin.ui.show import utc
 from tocsin.ui.visit import Handler, NewCookie, Visit
+
+_LEFT_HERE = (
+    "You are signed out here. The store did not answer, so other nodes would still take a copy of your cookie; they hear of "
+    "it as soon as it does. If somebody may have one, delete the key."
+)
+_UNKNOWN = (
+    "The store has not told since {} who has signed out. Until it does, whoever signed in before has to sign in again."
+)
 
 
 class EntryHandlers:
@@ -25,7 +34,11 @@ class EntryHandlers:
         to = _within(visit.query.exact("to"))
         if visit.visitor.key is not None:
             return RedirectResponse(to, 303)
-        return self._pages.page("login.html", visit, title="Sign in", message="", to=to)
+        message = _LEFT_HERE if visit.query.get("left") == "here" else ""
+        since_s = self._sessions.unknown_since_s
+        if since_s is not None:
+            message = f"{message} {_UNKNOWN.format(utc(round(since_s * 1e6)))}".strip()
+        return self._pages.page("login.html", visit, title="Sign in", message=message, to=to)
 
     async def enter(self, visit: Visit) -> Response:
         """A key that is known gets a session under a new cookie, so that nobody can have planted it."""
@@ -37,9 +50,10 @@ class EntryHandlers:
         return NewCookie(to, cookie)
 
     async def leave(self, visit: Visit) -> Response:
-        """The session ends here, whatever the browser keeps."""
-        self._sessions.sign_out(visit.cookie)
-        return NewCookie("/login" if self._sessions.required else "/", self._sessions.new_cookie())
+        """The session ends, whatever the browser or somebody else keeps; where not on all nodes yet, that is said."""
+        everywhere = await self._sessions.sign_out(visit.cookie)
+        to = "/login" if self._sessions.required else "/"
+        return NewCookie(to if everywhere else "/login?left=here", self._sessions.new_cookie())
 
 
 def _within(path: str) -> str:

@@ -8,21 +8,25 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import add
+
+import msgspec
 
 from tocsin.ports import observer as events
+from tocsin.ports.forward import FiguresReport
 from tocsin.ports.observer import Event
 from tocsin.ui.limits import UiLimits
 
-#: Upper bounds of the lag's classes, milliseconds: from 0.25 ms, each half as much again.
+#: Upper bounds of the lag's classes, milliseconds: from 0.25 ms, each half as much again. Nodes tell releases with other
+#: classes by their number, so other bounds need another number.
 LAG_BOUNDS_MS = tuple(0.25 * 1.5**step for step in range(38))
 #: Under what the calls of destinations beyond the limit are counted.
 OTHER_DESTINATIONS = "other destinations"
 _ERROR_CHARS_MAX = 200
 
 
-@dataclass(slots=True)
-class Failing:
+class Failing(msgspec.Struct, array_like=True):
     """What went wrong with one destination; `last_error` begins with a stable word such as `HTTP_503`."""
 
     failures: int = 0
@@ -30,25 +34,43 @@ class Failing:
     last_error: str = ""
 
 
-@dataclass(slots=True)
-class CallBucket:
+def _no_lags() -> list[int]:
+    return [0] * (len(LAG_BOUNDS_MS) + 1)
+
+
+class CallBucket(msgspec.Struct, array_like=True):
     """The same of service calls; lag is from a call's due time to the order to execute it."""
 
     submitted: int = 0
     succeeded: int = 0
     failed: int = 0
-    lag_counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_MS) + 1))
+    lag_counts: list[int] = msgspec.field(default_factory=_no_lags)
     lag_max_ms: float = 0.0
-    destinations: dict[str, Failing] = field(default_factory=dict)
+    destinations: dict[str, Failing] = msgspec.field(default_factory=dict)
 
     def lag_ms(self, share: float) -> float | None:
         """The lag that this share of the calls did not exceed, as `Bucket.lag_ms` has it."""
         return percentile_ms(self.lag_counts, share, self.lag_max_ms)
 
+    @property
+    def counts(self) -> bool:
+        """Whether anything was counted."""
+        return bool(self.submitted or self.succeeded or self.failed or self.destinations)
 
-@dataclass(slots=True)
-class Bucket:
-    """What happened from `begins_us` on, for the width of a bucket; gauges as they were at its end."""
+    def add(self, other: CallBucket, destinations_max: int) -> None:
+        """Counts the other's into this one."""
+        self.submitted += other.submitted
+        self.succeeded += other.succeeded
+        self.failed += other.failed
+        self.lag_counts = list(map(add, self.lag_counts, other.lag_counts))
+        self.lag_max_ms = max(self.lag_max_ms, other.lag_max_ms)
+        add_failing(self.destinations, other.destinations, destinations_max)
+
+
+class Bucket(msgspec.Struct, array_like=True):
+    """What happened from `begins_us` on, for the width of a bucket; gauges as they were at its end.
+
+    Nodes of two releases tell one another theirs: fields are only added, at the end, with a default."""
 
     begins_us: int
     created: int = 0
@@ -58,13 +80,13 @@ class Bucket:
     retried: int = 0
     failed: int = 0
     superseded: int = 0
-    lag_counts: list[int] = field(default_factory=lambda: [0] * (len(LAG_BOUNDS_MS) + 1))
+    lag_counts: list[int] = msgspec.field(default_factory=_no_lags)
     lag_max_ms: float = 0.0
-    destinations: dict[str, Failing] = field(default_factory=dict)
+    destinations: dict[str, Failing] = msgspec.field(default_factory=dict)
     overdue_s: float = 0.0
     window_timers: float = 0.0
     in_flight: float = 0.0
-    calls: CallBucket = field(default_factory=CallBucket)
+    calls: CallBucket = msgspec.field(default_factory=CallBucket)
 
     @property
     def rings(self) -> int:
@@ -74,6 +96,68 @@ class Bucket:
     def lag_ms(self, share: float) -> float | None:
         """The lag that this share of the rings did not exceed, to within half of its size; None without rings."""
         return percentile_ms(self.lag_counts, share, self.lag_max_ms)
+
+    def add(self, other: Bucket, destinations_max: int) -> None:
+        """Counts another node's into this one: sums, of the overdue the greatest, and lags class by class, so that the
+        percentiles are those of all rings."""
+        self.created += other.created
+        self.changed += other.changed
+        self.done += other.done
+        self.rescheduled += other.rescheduled
+        self.retried += other.retried
+        self.failed += other.failed
+        self.superseded += other.superseded
+        self.lag_counts = list(map(add, self.lag_counts, other.lag_counts))
+        self.lag_max_ms = max(self.lag_max_ms, other.lag_max_ms)
+        add_failing(self.destinations, other.destinations, destinations_max)
+        self.overdue_s = max(self.overdue_s, other.overdue_s)
+        self.window_timers += other.window_timers
+        self.in_flight += other.in_flight
+        self.calls.add(other.calls, destinations_max)
+
+
+def add_failing(into: dict[str, Failing], known: Mapping[str, Failing], destinations_max: int) -> None:
+    """Counts failures by destination together; those of destinations beyond the limit under one name."""
+    for name, one in known.items():
+        sums = of_destination(into, name, destinations_max)
+        sums.failures += one.failures
+        sums.gave_up += one.gave_up
+        sums.last_error = one.last_error
+
+
+def of_destination(known: dict[str, Failing], name: str, destinations_max: int) -> Failing:
+    """The destination's entry, or that of all others when there are as many as may be."""
+    if name not in known and len(known) >= destinations_max:
+        name = OTHER_DESTINATIONS
+    found = known.get(name)
+    if found is None:
+        found = known[name] = Failing()
+    return found
+
+
+class Unreadable(ValueError):
+    """A bucket that this release can't read."""
+
+
+_packer = msgspec.msgpack.Encoder()
+_unpacker = msgspec.msgpack.Decoder(Bucket)
+
+
+def pack(bucket: Bucket) -> bytes:
+    """The bucket as it travels between nodes."""
+    return _packer.encode(bucket)
+
+
+def unpack(packed: bytes) -> Bucket:
+    """The bucket as it came; Unreadable, also for one whose lags are counted in other classes."""
+    try:
+        bucket = _unpacker.decode(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(str(error)) from error
+    classes = len(LAG_BOUNDS_MS) + 1
+    if not len(bucket.lag_counts) == len(bucket.calls.lag_counts) == classes:
+        raise Unreadable(f"it counts lags in {len(bucket.lag_counts)} classes, not in {classes}")
+    return bucket
 
 
 @dataclass(slots=True)
@@ -127,6 +211,20 @@ class Figures:
         self.buckets.append(self.present)
         self.present = Bucket(now_us - now_us % self._width_us)
 
+    def report(self, after_us: int) -> FiguresReport:
+        """What another node is told: buckets that began after an instant, the earliest first, up to about
+        `ui.figures_message_bytes` of them."""
+        points: list[bytes] = []
+        size, most = 0, self._limits.figures_message_bytes
+        wanted = [bucket for bucket in self.buckets if bucket.begins_us > after_us]
+        for bucket in wanted:
+            points.append(pack(bucket))
+            size += len(points[-1])
+            if size >= most:
+                break
+        self.sample(self.present)
+        return FiguresReport(self.since_us, self._width_us, points, pack(self.present), len(points) < len(wanted))
+
     def sample(self, bucket: Bucket) -> None:
         """Writes the gauges of now into a bucket."""
         gauges = self._gauges()
@@ -174,11 +272,7 @@ class Figures:
 
     def note_failure(self, known: dict[str, Failing], destination: str, error: str, *, gave_up: bool) -> None:
         """Counts a call that went wrong under its destination."""
-        if destination not in known and len(known) >= self._limits.figures_destinations_max:
-            destination = OTHER_DESTINATIONS
-        failing = known.get(destination)
-        if failing is None:
-            failing = known[destination] = Failing()
+        failing = of_destination(known, destination, self._limits.figures_destinations_max)
         failing.failures += 1
         failing.gave_up += gave_up
         failing.last_error = error[:_ERROR_CHARS_MAX]

@@ -15,8 +15,14 @@ class UiLimits:
     #: How long a sign-in lasts without a request, and at most.
     session_idle_timeout_s: float = 12 * 3_600.0
     session_lifetime_max_s: float = 7 * 86_400.0
-    #: Sign-outs that a node remembers, so that a copy of the cookie is of no use there.
+    #: Sign-outs that the store keeps until the sign-ins would have ended by themselves, so that a copy of the cookie is of no
+    #: use on any node. When there are more, the sign-ins that began first end altogether.
     sign_outs_max: int = 10_000
+    #: How long signing out waits for the store. Then it holds on that node only, and is written once the store answers.
+    sign_out_timeout_s: float = 2.0
+    #: For how long a node accepts sign-ins although it tries in vain to read whether they were ended on another. Then people
+    #: have to sign in there again.
+    sign_outs_unread_max_s: float = 60.0
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.
@@ -26,6 +32,12 @@ class UiLimits:
     figures_buckets: int = 360
     #: Failing destinations remembered for each point; the calls of further ones are counted together.
     figures_destinations_max: int = 100
+    #: How often a node asks another what it counted, at most, however many look at its overview. Nobody looks: not at all.
+    figures_ask_interval_s: float = 1.0
+    #: Starts of nodes that have ended whose part is kept, and named, for as long as the charts reach back.
+    figures_ended_nodes_max: int = 64
+    #: About how many bytes of points a node tells another at once: taking them in keeps timers waiting for 2 ms or so.
+    figures_message_bytes: int = 16 * 1024
     #: Rows that a list begins with, and goes on by, where nobody says how many.
     list_rows: int = 50
     #: Rows that one request of a list gets at most, and among which it looks for new ones.

@@ -6,7 +6,7 @@ A browser keeps few connections to one server, so a page that nobody looks at cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -39,9 +39,9 @@ class Streams:
         """Ends all streams."""
         self._closing.set()
 
-    async def events(self, news: News) -> AsyncIterator[bytes]:
+    async def events(self, news: News, refresh: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[bytes]:
         """The body of a stream: what `news` says whenever it differs from what was said last, and once more in the round
-        after that."""
+        after that. `refresh` is awaited before each question."""
         self.open += 1
         try:
             # Browsers come back this soon after a stream has ended.
@@ -49,6 +49,8 @@ class Streams:
             said: dict[str, Any] = {}
             silent = 0
             while not self._closing.is_set():
+                if refresh is not None:
+                    await refresh()
                 now = news()
                 if now is None:
                     yield b"event: bye\ndata: {}\n\n"

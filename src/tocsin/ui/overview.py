@@ -1,10 +1,10 @@
-"""`/`: is it healthy? One sentence, the figures behind it, and the last hour."""
+"""`/`: is it healthy? One sentence, the figures behind it, and the last hour, of all nodes or of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -13,38 +13,53 @@ from tocsin.contract.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.service import TimerService
 from tocsin.ui.calls.agent import AgentSource, Away
-from tocsin.ui.figures import Bucket, Failing, Figures, percentile_ms
+from tocsin.ui.figures import Bucket
+from tocsin.ui.gathered import Gap, Gathered, Hour
+from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
+from tocsin.ui.overview_shown import (
+    PRESENT_S,
+    Health,
+    Over,
+    Tile,
+    call_tiles,
+    failing,
+    health,
+    health_of_part,
+    minutes,
+    partly,
+    tiles,
+)
 from tocsin.ui.pages import Pages
-from tocsin.ui.show import count, milliseconds, span
 from tocsin.ui.visit import Handler, Visit
 
-#: Over how much of the present the sentence speaks.
-_PRESENT_S = 60.0
-#: Overdue by more than this is worth a word; less is the normal way of a due timer to its call.
-_OVERDUE_S = 1.0
 _DESTINATIONS_SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What the overview says first. `tone`: calm, busy or alarm."""
-
-    sentence: str
-    tone: str
+_MINUTES_SHOWN = 10
+_NAMES_SHOWN = 4
 
 
 class OverviewHandlers:
-    """The overview and its figures."""
+    """The overview and its figures. `?node=` chooses one node's; what a page was told of a choice, every other page that is
+    open is told as well, until the nodes are asked again."""
 
     def __init__(
-        self, service: TimerService, pages: Pages, figures: Figures, streams: Streams, agent: AgentSource
+        self,
+        service: TimerService,
+        pages: Pages,
+        gathered: Gathered,
+        streams: Streams,
+        agent: AgentSource,
+        limits: UiLimits,
     ) -> None:
         self._service = service
         self._pages = pages
-        self._figures = figures
+        self._gathered = gathered
         self._streams = streams
         self._agent = agent
+        self._width_s = limits.figures_bucket_s
+        self._round = -1
+        self._news: dict[str | None, dict[str, Any]] = {}
+        self._series: dict[str | None, tuple[object, bytes]] = {}
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers."""
@@ -58,31 +73,83 @@ class OverviewHandlers:
         """The page. A key that is limited to namespaces or tenants has its timers or calls instead."""
         if not visit.visitor.may(Role.READ):
             return RedirectResponse("/timers" if visit.visitor.may_somewhere(Role.READ) else "/calls", 303)
-        return self._pages.page("overview.html", visit, title="Overview", live="/ui/live/overview", **self._values())
+        await self._gathered.refresh()
+        node = _chosen(visit)
+        return self._pages.page(
+            "overview.html",
+            visit,
+            title="Overview",
+            live=_with_node("/ui/live/overview", node),
+            series=_with_node("/ui/figures", node),
+            chosen=node,
+            nodes=self._gathered.nodes(),
+            nodes_version=" ".join(self._gathered.nodes()),
+            names_shown=_NAMES_SHOWN,
+            width_s=self._width_s,
+            **self._values(node),
+        )
 
-    def _values(self) -> dict[str, Any]:
-        buckets = [*self._figures.buckets, self._figures.present]
-        recent = buckets[-max(1, round(_PRESENT_S / self._figures.width_s)) :]
-        now = Bucket(0)
-        self._figures.sample(now)
-        reasons = self._service.not_ready_because()
+    def _values(self, node: str | None) -> dict[str, Any]:
+        hour = self._gathered.hour(node)
+        buckets = [*hour.buckets, *hour.open]
+        recent = self._recent(hour)
+        gaps = _gaps(hour)
+        agent_away = self._away(hour, node)
         return {
-            "health": health(recent, now, reasons, self._figures.width_s),
-            "tiles": tiles(recent, buckets, now, self._figures.width_s),
+            "health": self._health(hour, recent, gaps[Over.MINUTE], node),
+            "tiles": partly(tiles(recent, buckets, hour.now), gaps),
             "failing": failing(bucket.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
-            "call_tiles": call_tiles(recent, buckets),
+            "call_tiles": partly(call_tiles(recent, buckets), gaps),
             "failing_calls": failing(bucket.calls.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
-            "agent_away": agent if isinstance(agent := self._agent(), Away) else None,
-            "minutes": minutes(buckets, self._figures.width_s)[-10:],
-            "since_us": self._figures.since_us,
-            "width_s": self._figures.width_s,
+            "agent_away": agent_away,
+            "minutes": minutes(buckets, hour.gaps)[-_MINUTES_SHOWN:],
+            "hour": hour,
+            "gaps_version": _version(hour.gaps),
         }
 
+    def _recent(self, hour: Hour) -> list[Bucket]:
+        """Those of the last minute, or of the last bucket where that is wider."""
+        from_us = hour.at_us - round(max(PRESENT_S, self._width_s) * 1e6)
+        return [bucket for bucket in (*hour.buckets, *hour.open) if bucket.begins_us > from_us]
+
+    def _health(self, hour: Hour, recent: Sequence[Bucket], gaps: Sequence[Gap], node: str | None) -> Health:
+        if hour.nodes == 0:
+            return Health(f"No node called {node} is known here.", "busy")
+        reasons = list(hour.paused)
+        own = self._service.node
+        if node in (None, own):
+            alone = hour.nodes == 1
+            reasons = [
+                *(reason if alone else f"{own}: {reason}" for reason in self._service.not_ready_because()),
+                *reasons,
+            ]
+        return health_of_part(gaps, health(recent, hour.now, reasons, self._width_s), alone=node is not None)
+
+    def _away(self, hour: Hour, node: str | None) -> Away | None:
+        """Why there are no figures of service calls; None when there are."""
+        if hour.agent or any(bucket.calls.counts for bucket in (*hour.buckets, *hour.open)):
+            return None
+        if node in (None, self._service.node):
+            return agent if isinstance(agent := self._agent(), Away) else None
+        return Away("Not on this node", f"{node} does not run the service agent now.", 503)
+
     async def series(self, visit: Visit) -> Response:
-        """Every point of the charts, column by column."""
+        """Every point of the charts, column by column, and from when to when whose part is missing."""
         visit.permit(Role.READ)
-        buckets = list(self._figures.buckets)
-        width_s = self._figures.width_s
+        await self._gathered.refresh()
+        node = _chosen(visit)
+        hour = self._gathered.hour(node)
+        # Pages ask when a point has ended, all of them at once.
+        state = (len(hour.buckets), hour.buckets[-1].begins_us if hour.buckets else 0, hour.gaps)
+        known = self._series.get(node)
+        if known is None or known[0] != state:
+            known = state, self._columns(hour)
+            self._series = {name: kept for name, kept in self._series.items() if name in self._gathered.nodes()}
+            self._series[node] = known
+        return Response(known[1], media_type="application/json")
+
+    def _columns(self, hour: Hour) -> bytes:
+        buckets, width_s = hour.buckets, self._width_s
         columns: dict[str, list[float | None]] = {
             "at": [bucket.begins_us / 1e6 for bucket in buckets],
             "done": [(bucket.done + bucket.rescheduled + bucket.superseded) / width_s for bucket in buckets],
@@ -98,196 +165,68 @@ class OverviewHandlers:
             "calls_p50": [bucket.calls.lag_ms(0.5) for bucket in buckets],
             "calls_p99": [bucket.calls.lag_ms(0.99) for bucket in buckets],
         }
-        body = {"width": width_s, "span": width_s * (self._figures.buckets.maxlen or 0), **columns}
-        return Response(msgspec.json.encode(body), media_type="application/json")
+        gaps = [[_seconds(gap.from_us), _seconds(gap.to_us), gap.node] for gap in hour.gaps]
+        return msgspec.json.encode({"width": width_s, "span": self._gathered.span_us / 1e6, "gaps": gaps, **columns})
 
     async def live(self, visit: Visit) -> Response:
         """The sentence and the figures, whenever they change."""
         visit.permit(Role.READ)
         if self._streams.full:
             raise Forbidden("As many pages as this server keeps up to date are open already.")
-        visitor, renew = visit.visitor, visit.renew
+        visitor, renew, node = visit.visitor, visit.renew, _chosen(visit)
 
         def news() -> dict[str, Any] | None:
-            if renew() != visitor:
-                return None
-            values = self._values()
+            return self._said(node) if renew() == visitor else None
+
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        events = self._streams.events(news, self._gathered.refresh)
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+    def _said(self, node: str | None) -> dict[str, Any]:
+        """What open pages are told: made once after each round of questions, however many there are."""
+        if self._round != self._gathered.round:
+            self._round = self._gathered.round
+            self._news.clear()
+        found = self._news.get(node)
+        if found is None:
+            values = self._values(node)
             shown: Health = values["health"]
             tiles_shown: list[Tile] = [*values["tiles"], *values["call_tiles"]]
-            return {
+            hour: Hour = values["hour"]
+            found = {
                 "sentence": shown.sentence,
                 "tone": shown.tone,
                 "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
-                "buckets": len(self._figures.buckets) and self._figures.buckets[-1].begins_us,
+                "buckets": hour.buckets[-1].begins_us if hour.buckets else 0,
+                "gaps": values["gaps_version"],
+                "nodes": " ".join(self._gathered.nodes()),
             }
-
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._streams.events(news), media_type="text/event-stream", headers=headers)
-
-
-def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_s: float) -> Health:
-    """The last minute in one sentence."""
-    if reasons:
-        return Health(f"Not serving as it should: {'; '.join(reasons)}.", "alarm")
-    rings = sum(bucket.rings for bucket in recent)
-    broken = sum(bucket.failed for bucket in recent)
-    slowest = max((bucket.lag_max_ms for bucket in recent), default=0.0)
-    if now.overdue_s > _OVERDUE_S:
-        behind = span(round(now.overdue_s * 1e6))
-        return Health(f"Behind: the oldest due timer has waited {behind}. {_rate(rings, recent, width_s)}.", "alarm")
-    calls = _calls(recent)
-    if rings == 0:
-        waiting = count(now.window_timers)
-        soon = f"{waiting} timers ring within minutes" if now.window_timers else "no timer rings within minutes"
-        return Health(f"Quiet. Nothing rang in the last minute, {soon}, nothing overdue.{calls}", "calm")
-    # A number and its unit stay on one line.
-    rest = f"slowest {milliseconds(slowest * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
-    rate = _rate(rings, recent, width_s)
-    if broken:
-        return Health(f"On time, but {count(broken)} of {rate} failed for good; {rest}.{calls}", "busy")
-    return Health(f"On time. {rate}, {rest}.{calls}", "calm")
+            if node is None or node in self._gathered.nodes():
+                self._news[node] = found
+        return found
 
 
-def _calls(recent: Sequence[Bucket]) -> str:
-    """What is to be said of service calls, if any has ended."""
-    succeeded = sum(bucket.calls.succeeded for bucket in recent)
-    failed = sum(bucket.calls.failed for bucket in recent)
-    ended = succeeded + failed
-    if not ended:
-        return ""
-    words = f" {count(ended)} service {'call' if ended == 1 else 'calls'} ended"
-    return f"{words}, {count(failed)} of them failed." if failed else f"{words}, none failed."
+def _chosen(visit: Visit) -> str | None:
+    return visit.query.exact("node") or None
 
 
-def _rate(rings: int, recent: Sequence[Bucket], width_s: float) -> str:
-    number = rings * 60 / max(width_s * len(recent), 60.0) if len(recent) * width_s > 60 else rings
-    return f"{count(number)} {'ring' if number == 1 else 'rings'} in the last minute"
+def _with_node(path: str, node: str | None) -> str:
+    return path if node is None else f"{path}?{urlencode({'node': node})}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure with its title and a remark."""
-
-    name: str
-    title: str
-    value: str
-    note: str
-    tone: str = ""
+def _gaps(hour: Hour) -> dict[Over, list[Gap]]:
+    """What is missing of the figures of each time."""
+    return {
+        Over.NOW: [gap for gap in hour.gaps if gap.to_us is None],
+        Over.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(PRESENT_S * 1e6))],
+        Over.HOUR: hour.gaps,
+    }
 
 
-def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, width_s: float) -> list[Tile]:
-    """The figures under the sentence."""
-    rings = sum(bucket.rings for bucket in recent)
-    lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in recent), strict=True)]
-    most = max((bucket.lag_max_ms for bucket in recent), default=0.0)
-    half, tail = percentile_ms(lag, 0.5, most), percentile_ms(lag, 0.99, most)
-    created = sum(bucket.created for bucket in recent)
-    failed = sum(bucket.failed for bucket in hour)
-    retried = sum(bucket.retried for bucket in hour)
-    overdue_us = round(now.overdue_s * 1e6)
-    return [
-        Tile("rings", "Rings, last minute", count(rings), f"{count(now.in_flight)} in flight"),
-        Tile("created", "Created, last minute", count(created), f"{count(sum(b.created for b in hour))} this hour"),
-        Tile(
-            "lag",
-            "Lag, 99 of 100",
-            "–" if tail is None else milliseconds(tail * 1_000),
-            "no rings" if half is None else f"half within {milliseconds(half * 1_000)}",
-        ),
-        Tile(
-            "overdue",
-            "Overdue",
-            "none" if now.overdue_s <= _OVERDUE_S else span(overdue_us),
-            "oldest due timer",
-            "failed" if now.overdue_s > _OVERDUE_S else "",
-        ),
-        Tile("window", "Due within minutes", count(now.window_timers), "in memory"),
-        Tile(
-            "failed",
-            "Failed for good, this hour",
-            count(failed),
-            f"{count(retried)} {'attempt' if retried == 1 else 'attempts'} repeated",
-            "failed" if failed else "",
-        ),
-    ]
+def _version(gaps: Sequence[Gap]) -> str:
+    """Differs when something else is missing."""
+    return " ".join(f"{gap.node}:{gap.from_us}-{gap.to_us}" for gap in gaps)
 
 
-def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
-    """The same figures for service calls."""
-    submitted = sum(bucket.calls.submitted for bucket in recent)
-    succeeded = sum(bucket.calls.succeeded for bucket in hour)
-    failed = sum(bucket.calls.failed for bucket in hour)
-    lag = [sum(counts) for counts in zip(*(bucket.calls.lag_counts for bucket in hour), strict=True)]
-    most = max((bucket.calls.lag_max_ms for bucket in hour), default=0.0)
-    half, tail = percentile_ms(lag, 0.5, most), percentile_ms(lag, 0.99, most)
-    return [
-        Tile(
-            "calls-submitted",
-            "Submitted, last minute",
-            count(submitted),
-            f"{count(sum(bucket.calls.submitted for bucket in hour))} this hour",
-        ),
-        Tile("calls-succeeded", "Succeeded, this hour", count(succeeded), _share(succeeded, failed)),
-        Tile(
-            "calls-failed",
-            "Failed, this hour",
-            count(failed),
-            "no other answer will come",
-            "failed" if failed else "",
-        ),
-        Tile(
-            "calls-lag",
-            "Start lag, 99 of 100, this hour",
-            "–" if tail is None else milliseconds(tail * 1_000),
-            "none has begun" if half is None else f"half within {milliseconds(half * 1_000)}",
-        ),
-    ]
-
-
-def _share(succeeded: int, failed: int) -> str:
-    ended = succeeded + failed
-    return f"{succeeded * 100 // ended} of 100 that ended" if ended else "none has ended"
-
-
-def failing(destinations: Iterable[Mapping[str, Failing]]) -> list[tuple[str, Failing]]:
-    """Destinations whose calls went wrong, those with the most failures first."""
-    together: dict[str, Failing] = {}
-    for known in destinations:
-        for name, one in known.items():
-            sums = together.setdefault(name, Failing())
-            sums.failures += one.failures
-            sums.gave_up += one.gave_up
-            sums.last_error = one.last_error
-    return sorted(together.items(), key=lambda item: -item[1].failures)
-
-
-@dataclass(frozen=True, slots=True)
-class Minute:
-    """A line of the table that stands for the charts where they can't be seen."""
-
-    at: int
-    rings: int
-    failed: int
-    created: int
-    p99_ms: float | None
-
-
-def minutes(buckets: Sequence[Bucket], width_s: float) -> list[Minute]:
-    """The buckets, minute by minute."""
-    grouped: dict[int, list[Bucket]] = {}
-    for bucket in buckets:
-        grouped.setdefault(bucket.begins_us - bucket.begins_us % 60_000_000, []).append(bucket)
-    lines = []
-    for at, group in grouped.items():
-        lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in group), strict=True)]
-        most = max(bucket.lag_max_ms for bucket in group)
-        lines.append(
-            Minute(
-                at,
-                sum(bucket.rings for bucket in group),
-                sum(bucket.failed for bucket in group),
-                sum(bucket.created for bucket in group),
-                percentile_ms(lag, 0.99, most),
-            )
-        )
-    return lines
+def _seconds(instant_us: int | None) -> float | None:
+    return None if instant_us is None else instant_us / 1e6

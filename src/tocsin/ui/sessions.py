@@ -2,7 +2,7 @@
 
 The cookie carries the sign-in itself, under a signature that every node which knows the secret can make and check: random
 bytes, the hash of the API key, when it began and when it was used last. So any node may answer any request. The key is
-looked up each time; a revoked one ends its sessions everywhere.
+looked up each time; a revoked one ends its sessions everywhere. So does a sign-out, of which all nodes read in their store.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tocsin.contract.access import KeyRing
 from tocsin.model.access import ApiKey, Role, hash_key
@@ -67,18 +67,34 @@ class Visitor:
         return self.key.role.includes(Role(role)) and bool(self.key.namespaces or not self.key.tenants)
 
 
+class SignOuts(Protocol):
+    """Sign-ins that were ended before their time, on whichever node."""
+
+    @property
+    def unread_since_s(self) -> float | None:
+        """Since when (wall clock, seconds since 1970) this node has tried in vain to read what others have ended; None when
+        the last try succeeded."""
+
+    def ended(self, name: str, expires_at_us: int) -> bool:
+        """Whether the sign-in of that name, which would end by itself at that instant, was ended before."""
+
+    async def add(self, name: str, expires_at_us: int) -> bool:
+        """Ends a sign-in, here at once. False when the other nodes will hear of it only later."""
+
+
 class Sessions:
     """The sign-ins as one node sees them. `secret` is what all nodes behind one address share; `now_s` is the wall clock,
     which they share, too."""
 
-    def __init__(self, keys: KeyRing, limits: UiLimits, now_s: Callable[[], float], secret: bytes) -> None:
+    def __init__(
+        self, keys: KeyRing, sign_outs: SignOuts, limits: UiLimits, now_s: Callable[[], float], secret: bytes
+    ) -> None:
         self._keys = keys
+        self._sign_outs = sign_outs
         self._limits = limits
         self._now_s = now_s
         self._signing_key = hmac.digest(secret, b"tocsin pages: sign-ins", "sha256")
         self._form_key = hmac.digest(secret, b"tocsin pages: forms", "sha256")
-        #: Names that signed out here, and when their lifetime ends by itself.
-        self._ended: dict[str, float] = {}
 
     def new_cookie(self) -> str:
         """Random bytes as text; nobody is signed in by them yet."""
@@ -128,21 +144,28 @@ class Sessions:
         now = int(self._now_s())
         return self._write(_Session(self.new_cookie(), key_hash, now, now))
 
-    def sign_out(self, cookie: str) -> None:
-        """Ends the session, if it is one, for copies of its cookie, too. Other nodes do not hear of that."""
+    @property
+    def unknown_since_s(self) -> float | None:
+        """Since when this node could not find out who has signed out elsewhere, if that is too long; seconds since 1970. Who
+        signed in before has to do it again meanwhile."""
+        since = self._sign_outs.unread_since_s
+        return None if since is None or self._now_s() - since <= self._limits.sign_outs_unread_max_s else since
+
+    async def sign_out(self, cookie: str) -> bool:
+        """Ends the session, if it is one, for copies of its cookie, too: here at once. False when the other nodes can't hear
+        of it yet."""
         session = self._read(cookie)
-        if session is None:
-            return
-        now = self._now_s()
-        self._ended = {name: until for name, until in self._ended.items() if until > now}
-        if len(self._ended) >= self._limits.sign_outs_max:
-            del self._ended[next(iter(self._ended))]
-        self._ended[session.name] = session.begun_s + self._limits.session_lifetime_max_s
+        return session is None or await self._sign_outs.add(session.name, self._expires_at_us(session))
+
+    def _expires_at_us(self, session: _Session) -> int:
+        return round((session.begun_s + self._limits.session_lifetime_max_s) * 1e6)
 
     def _visitor(self, cookie: str, session: _Session | None) -> Visitor | None:
         key = None
         if session is not None and self._now_s() - session.begun_s <= self._limits.session_lifetime_max_s:
-            key = self._keys.lookup(session.key_hash)
+            since = self.unknown_since_s
+            if since is None or session.begun_s > since:
+                key = self._keys.lookup(session.key_hash)
         if key is None and self._keys.required:
             return None
         return Visitor(key, self.csrf(cookie))
@@ -151,9 +174,8 @@ class Sessions:
         match = _SIGNED_IN.match(cookie)
         if match is None or not hmac.compare_digest(self._signature(cookie.rpartition(".")[0]), match[5]):
             return None
-        if match[1] in self._ended:
-            return None
-        return _Session(match[1], match[2], int(match[3]), int(match[4]))
+        session = _Session(match[1], match[2], int(match[3]), int(match[4]))
+        return None if self._sign_outs.ended(session.name, self._expires_at_us(session)) else session
 
     def _write(self, session: _Session) -> str:
         text = ".".join(map(str, session))

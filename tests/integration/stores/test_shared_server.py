@@ -102,7 +102,7 @@ def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
     missing = tocsin("keys", "list")
     assert (missing.returncode, "tocsin migrate" in missing.stderr) == (1, True)
     migrated = json.loads(tocsin("migrate", "--json").stdout)
-    assert (migrated["schema"], migrated["shards"]) == (2, 16)
+    assert (migrated["schema"], migrated["shards"]) == (3, 16)
     made = json.loads(tocsin("keys", "create", "--role", "read", "--json").stdout)
     listed = json.loads(tocsin("keys", "list", "--json").stdout)
     assert [key["keyId"] for key in listed] == [made["keyId"]]

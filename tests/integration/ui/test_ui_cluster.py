@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.ui.conftest import Node, Start, Visitor
+from tests.support.cluster import until
 from tocsin.model.access import Role
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.uuid7 import Uuid7Source
@@ -82,6 +83,47 @@ async def test_the_pages_of_calls_are_on_every_node(nodes: tuple[Node, Node]) ->
     async with there.client.stream("GET", f"/ui/live/calls?tenant={tenant}") as stream:
         assert stream.status_code == 200
         assert [line async for line in _first(stream.aiter_lines(), 3)][-1].startswith("data: ")
+
+
+async def test_the_overview_of_any_node_has_the_calls_figures(nodes: tuple[Node, Node]) -> None:
+    one, other = nodes
+    visitor = one.visitor()
+    await visitor.sign_in("tk_write")
+    there = beside(other, visitor)
+
+    async def both_are_told() -> bool:
+        pages = [(await each.get("/")).text for each in (visitor, there)]
+        return all("Submitted, last minute" in page and "2 nodes" in page for page in pages)
+
+    await until(both_are_told)
+    # The other alone has none.
+    assert "other does not run the service agent now" in (await visitor.get("/?node=other")).text
+    assert "Submitted, last minute" in (await there.get("/?node=one")).text
+
+
+async def test_signing_out_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
+    one, other = nodes
+    visitor = one.visitor()
+    await visitor.sign_in("tk_write")
+    there, token = beside(other, visitor), await visitor.token()
+    assert (await there.get("/timers")).status_code == 200
+    answer = await visitor.post("/logout", {"csrf": token})
+    assert answer.headers["location"] == "/login"
+
+    async def is_out() -> bool:
+        return (await there.get("/timers")).status_code == 303
+
+    await until(is_out)
+    # Nor is a form of that sign-in taken any more.
+    fields = {"namespace": "default", "id": "t", "url": "http://93.184.215.14/", "delay": "1h", "csrf": token}
+    assert (await there.post("/timers/new", fields)).status_code == 403
+    # With its key the API is as open as before.
+    assert (await there.client.get("/api/v1/cluster", headers={"authorization": "Bearer tk_write"})).status_code == 200
+
+
+async def test_who_signed_out_at_one_node_only_is_told(nodes: tuple[Node, Node]) -> None:
+    shown = (await nodes[0].visitor().get("/login?left=here")).text
+    assert "You are signed out here. The store did not answer" in shown
 
 
 async def _first(lines: Any, count: int) -> Any:
