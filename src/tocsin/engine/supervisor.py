@@ -71,7 +71,7 @@ class Supervisor:
         self._no_claim = asyncio.Event()
         self._no_claim.set()
         self._shunned: dict[int, int] = {}
-        # Names that several nodes have, and when that was told last.
+        # Names that several nodes had, and when that was told last, for as long as it is not told again.
         self._names_told: dict[str, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
@@ -325,13 +325,12 @@ class Supervisor:
         await self._forget_dead(boot)
 
     def _tell_namesakes(self, boot: int) -> None:
-        shared, told = self.membership.namesakes(), self._names_told
-        self._names_told = {name: told[name] for name in shared if name in told}
-        for name, incarnations in shared.items():
-            if name in told and boot - told[name] < self._context.limits.name_warning_interval_us:
-                continue
-            self._names_told[name] = boot
-            self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
+        interval = self._context.limits.name_warning_interval_us
+        self._names_told = {name: told for name, told in self._names_told.items() if boot - told < interval}
+        for name, incarnations in self.membership.namesakes().items():
+            if name not in self._names_told:
+                self._names_told[name] = boot
+                self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
     async def _forget_dead(self, boot: int) -> None:
         """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""
