@@ -89,13 +89,18 @@ def test_a_request_in_two_parts(server: Served, connection: socket.socket, cut: 
     [
         create("a", CLOSE),
         create("a", version=b"1.0"),
-        create("a", CLOSE, target=b"?x=1"),
+        create("a", CLOSE, target=b"?"),
         create("a", CLOSE + b"expect: something\r\n"),
     ],
 )
 def test_unusual_requests_are_answered_alike(connection: socket.socket, request_bytes: bytes) -> None:
     connection.sendall(request_bytes)
     assert answers(to_the_end(connection)) == [(200, "a")]
+
+
+def test_a_query_is_looked_at_where_there_is_one(connection: socket.socket) -> None:
+    connection.sendall(create("a") + create("b", target=b"?x=1") + create("c", CLOSE))
+    assert answers(to_the_end(connection)) == [(200, "a"), (400, "INVALID_INPUT"), (200, "c")]
 
 
 def test_a_refused_request_leaves_the_connection_usable(connection: socket.socket) -> None:
