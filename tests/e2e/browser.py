@@ -11,6 +11,7 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
 
 from tests.support.needs import lacking
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "tocsin" / "ui" / "static" / "manifest.json"
@@ -104,7 +105,7 @@ async def window(browser: Browser, base: str, look: str = "light", *, scripts: b
         java_script_enabled=scripts,
         accept_downloads=True,
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE_S * 1_000)
     try:
         yield Window(context, await context.new_page(), base)
     finally:

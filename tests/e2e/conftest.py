@@ -26,7 +26,8 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
     chromium_path()
-    running = ServerProcess(tmp_path / "data")
+    # A list that has not been looked through in time shows fewer rows, which only the tests of that are about.
+    running = ServerProcess(tmp_path / "data", env={"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s"})
     await running.start()
     yield running
     await running.stop()

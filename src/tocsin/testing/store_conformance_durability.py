@@ -103,10 +103,11 @@ class ConcurrencyConformance(StoreSuite):
 
     async def test_of_many_claims_of_one_version_one_wins(self, store: Store) -> None:
         owners = [bytes([i]) * 16 for i in range(1, 9)]
-        results = await asyncio.gather(*(store.claim(0, expected_version=0, owner=owner) for owner in owners))
-        assert sorted(results, key=str) == [1] + [None] * 7
-        winner = owners[results.index(1)]
-        assert await store.shards() == [ShardState(0, 1, winner)]
+        for shard in range(TOTAL_SHARDS):
+            claims = [store.claim(shard, expected_version=0, owner=owner) for owner in owners]
+            results = await asyncio.gather(*claims)
+            assert sorted(results, key=str) == [1] + [None] * 7
+            assert ShardState(shard, 1, owners[results.index(1)]) in await store.shards()
 
     async def test_batches_of_several_shards_at_once_are_whole(self, store: Store) -> None:
         parts = [replace(await claimed(store, i), upserts=[row(n, n) for n in range(1, 50)]) for i in range(4)]
