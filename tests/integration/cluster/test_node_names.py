@@ -29,6 +29,18 @@ def warnings(server: ServerProcess) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "node name shared"]
 
 
+async def incarnation(server: ServerProcess) -> str:
+    """The node's own, as soon as it has read who there is."""
+    found: list[str] = []
+
+    async def is_known() -> bool:
+        found[:] = [each["incarnation"] for each in (await view(server))["nodes"] if each["self"]]
+        return bool(found)
+
+    await until(is_known)
+    return found[0]
+
+
 async def sharing(server: ServerProcess) -> list[str]:
     """Incarnations of the nodes that, as this one sees it, share their name."""
     return sorted(each["incarnation"] for each in (await view(server))["nodes"] if each["sharesName"])
@@ -38,9 +50,7 @@ async def test_two_nodes_of_one_name_are_told_everywhere(tmp_path: Path, postgre
     one, two = named(tmp_path, "one", "same", postgresql_url), named(tmp_path, "two", "same", postgresql_url)
     third = named(tmp_path, "third", "other", postgresql_url)
     async with running(one, two, third):
-        incarnations = []
-        for server in (one, two):
-            incarnations += [each["incarnation"] for each in (await view(server))["nodes"] if each["self"]]
+        incarnations = [await incarnation(one), await incarnation(two)]
 
         async def told() -> bool:
             return all([await sharing(server) == sorted(incarnations) for server in (one, two, third)])
@@ -68,7 +78,7 @@ async def test_two_nodes_of_one_name_are_told_everywhere(tmp_path: Path, postgre
 async def test_a_node_that_starts_again_is_not_told(tmp_path: Path, postgresql_url: str) -> None:
     one, other = named(tmp_path, "one", "same", postgresql_url), named(tmp_path, "other", "other", postgresql_url)
     async with running(one, other):
-        former = next(each["incarnation"] for each in (await view(one))["nodes"] if each["self"])
+        former = await incarnation(one)
         await one.kill()
         await one.start()
         seen = set()
