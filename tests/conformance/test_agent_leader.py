@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
@@ -48,6 +50,19 @@ _LOCK_SESSION = (
     " WHERE a.application_name = 'tocsin agent lock' AND a.datname = current_database()"
     " AND l.locktype = 'advisory' AND l.granted"
 )
+
+
+@asynccontextmanager
+async def claims_kept_back(url: str) -> AsyncIterator[None]:
+    """Until its end no claim gets further than the row that it changes; whoever only looks at that row isn't kept. By a
+    connection of its own: within a transaction the server's activity is seen as it was at first."""
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute("SELECT FROM agent_leader FOR UPDATE")
+            yield
+    finally:
+        await connection.close()
 
 
 async def end_lock_session(url: str) -> None:
@@ -176,15 +191,12 @@ async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(post
     """)
     await gate.execute("SELECT pg_advisory_lock($1)", GATE)
     beats = await gate.fetchval("SELECT beats FROM agent_heartbeat")
-    # Keeps the claim back until the beat has come, which looks at the rows but doesn't lock them.
-    holder = await asyncpg.connect(postgresql_url)
-    holding = holder.transaction()
-    await holding.start()
-    await holder.execute("SELECT FROM agent_leader FOR UPDATE")
     one = agent(postgresql_url, "one")
-    opening = asyncio.create_task(one.open())
-    await _until(gate, f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {GATE}")
-    await holding.rollback()
+    async with claims_kept_back(postgresql_url):
+        opening = asyncio.create_task(one.open())
+        await _until(
+            gate, f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {GATE}"
+        )
     await opening
     lost = asyncio.create_task(one.lost())
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
@@ -195,7 +207,6 @@ async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(post
     assert one.held
     lost.cancel()
     await one.close()
-    await holder.close()
     await gate.close()
 
 
@@ -204,27 +215,21 @@ async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str)
     await before.open()
     await before.close()
     gate = await asyncpg.connect(postgresql_url)
-    # By a connection of its own: within a transaction the server's activity is seen as it was at first.
-    holder = await asyncpg.connect(postgresql_url)
-    holding = holder.transaction()
-    await holding.start()
-    await holder.execute("SELECT FROM agent_leader FOR UPDATE")
     one = agent(postgresql_url, "one")
-    opening = asyncio.create_task(one.open())
     claiming = (
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE agent_leader%'"
         " AND datname = current_database()"
     )
-    await _until(gate, claiming)
-    held = await gate.fetchval(_LOCK_SESSION)
-    await end_lock_session(postgresql_url)
-    await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {held}) != {held}")
-    await holding.rollback()
+    async with claims_kept_back(postgresql_url):
+        opening = asyncio.create_task(one.open())
+        await _until(gate, claiming)
+        held = await gate.fetchval(_LOCK_SESSION)
+        await end_lock_session(postgresql_url)
+        await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {held}) != {held}")
     await opening
     await insert(one, call())
     assert (one.held, one.term) == (True, 2)
     await one.close()
-    await holder.close()
     await gate.close()
 
 

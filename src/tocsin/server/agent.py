@@ -147,7 +147,8 @@ class ServiceAgent:
     async def _take_turns(self) -> None:
         while True:
             pause_s = 0.0
-            while self._service is not None and self._service.clock_distrusted:  # noqa: ASYNC110 -- it tells nobody
+            # One that has its turn already hands it over in there.
+            while self._database is None and self._better_elsewhere():  # noqa: ASYNC110 -- the engine tells nobody
                 await asyncio.sleep(self._sql.lock_check_s)
             try:
                 self._observe(AgentLost(await self._have_a_turn()))
@@ -171,13 +172,17 @@ class ServiceAgent:
         lost = asyncio.create_task(self._database.lost())
         try:
             while not lost.done():
-                if self._service is not None and self._service.clock_distrusted:
+                if self._better_elsewhere():
                     await self._hand_over()
                     return "this node's clock is off the store's, and others' are right"
                 await asyncio.wait({lost}, timeout=self._sql.lock_check_s)
             return lost.result()
         finally:
             lost.cancel()
+
+    def _better_elsewhere(self) -> bool:
+        """Whether a node whose clock is right should run the agent instead."""
+        return self._service is not None and self._service.clock_distrusted
 
     async def _begin(self, database: AgentDatabase) -> None:
         service = self._service
