@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,11 +20,11 @@ NAMES = ("one", "two", "three")
 BEFORE_FAULT_US = 2_000_000
 
 
-def refused_writes(server: ServerProcess) -> bool:
-    """Whether a node that came back late has found that its shards aren't its own any more: by the fence, or because the
-    batch that was under way when it stood still never got an answer. There may have been one batch of all its shards."""
-    log = server.log()
-    return any(f'"reason": "{reason}"' in log for reason in ("fenced", "unknown_outcome"))
+def found_lost(server: ServerProcess) -> int:
+    """How many shards a node that came back late has found to be others': by the fence, or because the batch that was under
+    way when it stood still never got an answer, which may have been one of all its shards."""
+    lines = [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
+    return len({line["shard_id"] for line in lines if line["reason"] in ("fenced", "unknown_outcome")})
 
 
 class Run(NamedTuple):
