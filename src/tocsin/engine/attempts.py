@@ -6,7 +6,7 @@ import msgspec
 
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.rows import Again, Conclusion, Finish
-from tocsin.model.answer import Done, NoResponse, Outcome, Reschedule, Verdict
+from tocsin.model.answer import Done, Outcome, Reschedule, Response, Verdict
 from tocsin.model.retry import next_attempt_at
 from tocsin.model.timer import Attempt, Status, Timer
 
@@ -25,7 +25,7 @@ def conclude(
 ) -> tuple[Conclusion, str]:
     """The conclusion of attempt number `attempt`, and its word in events: done, rescheduled, retried or failed."""
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
-    entry = Attempt(fired_at, duration_us, 0 if isinstance(outcome, NoResponse) else outcome.status, error)
+    entry = Attempt(fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at
     after = msgspec.structs.replace(
         timer,

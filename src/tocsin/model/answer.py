@@ -36,7 +36,16 @@ class NoResponse:
     final: bool = False
 
 
-Outcome = Response | NoResponse
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """The request never left this machine, for a reason of this machine's own (no connection slot, no file descriptor, a
+    full resolver): it says nothing about the receiver. `code` is a stable word such as NO_CONNECTION_SLOT."""
+
+    code: str
+    detail: str = ""
+
+
+Outcome = Response | NoResponse | NotSent
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +92,9 @@ def judge(
     `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a
     reschedule beyond it, or with a payload over `payload_bytes_max`, counts as an invalid response (and is retried).
     """
-    if isinstance(outcome, NoResponse):
+    if isinstance(outcome, NoResponse | NotSent):
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
-        return Failed(text, final=outcome.final)
+        return Failed(text, final=isinstance(outcome, NoResponse) and outcome.final)
     status = outcome.status
     if 200 <= status < 300:
         if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}') and not outcome.truncated:
