@@ -38,6 +38,7 @@ _SLOW = (
     "tests/integration/stores/test_shared_server.py",
     "test_random_histories_look_like_the_memory",
     "tests/integration/server/",
+    "tests/upgrade/",
 )
 
 

@@ -27,7 +27,7 @@ class PostgresServer:
     nothing either way. `settings` are further ones of postgresql.conf."""
 
     def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
-        self._programs = _programs()
+        self.programs = _programs()
         self.folder = Path(tempfile.mkdtemp(prefix="tocsin-pg-"))
         self._data = self.folder / "data"
         self._settings = {"fsync": "on" if fsync else "off", "max_connections": "100", **(settings or {})}
@@ -36,7 +36,7 @@ class PostgresServer:
 
     def init(self) -> None:
         """Makes the cluster of databases."""
-        _run([*_as_nobody(), str(self._programs / "initdb"), "-D", str(self._data), "-A", "trust", "-U", "postgres",
+        _run([*_as_nobody(), str(self.programs / "initdb"), "-D", str(self._data), "-A", "trust", "-U", "postgres",
               "--locale=C", "--encoding=UTF8", "--no-sync"])  # fmt: skip
 
     def start(self) -> None:
@@ -46,7 +46,7 @@ class PostgresServer:
             options = [f"-c{name}={value}" for name, value in self._settings.items()]
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
-                    [*_as_nobody(), str(self._programs / "postgres"), "-D", str(self._data), "-p", str(port),
+                    [*_as_nobody(), str(self.programs / "postgres"), "-D", str(self._data), "-p", str(port),
                      "-k", str(self.folder), "-clisten_addresses=127.0.0.1", *options],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 )  # fmt: skip
@@ -64,7 +64,7 @@ class PostgresServer:
     def _wait_until_ready(self, port: int) -> None:
         """It listens a moment before it answers."""
         command = [
-            str(self._programs / "pg_isready"),
+            str(self.programs / "pg_isready"),
             "-h",
             "127.0.0.1",
             "-p",
