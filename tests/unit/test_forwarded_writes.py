@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 from tests.support.patience import PATIENCE_S
@@ -46,6 +46,9 @@ class Elsewhere:
 
     async def reports(self) -> dict[bytes, object]:
         return {}
+
+    async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
+        return set(nodes)
 
 
 class Node:

@@ -228,6 +228,22 @@ class Cluster:
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
 
+    async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
+        """See Peers."""
+        asked = {
+            asyncio.ensure_future(self.link(incarnation, address).refresh()): incarnation
+            for incarnation, address in nodes.items()
+            if address
+        }
+        if not asked:
+            return set()
+        try:
+            done, _ = await asyncio.wait(asked, timeout=self._limits.report_timeout_us / 1e6)
+        finally:
+            for question in asked:
+                question.cancel()
+        return {asked[question] for question in done if question.exception() is None}
+
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
     ) -> HttpAnswer | None:
