@@ -205,7 +205,8 @@ class World:
         await chaos.heal()
         await asyncio.gather(*clients)
         await self._drain()
-        await asyncio.sleep(2.0)
+        # A node whose last call before the healing went unanswered waits for its time-out, then finds out what it lost.
+        await asyncio.sleep(self.limits.store_timeout_us / 1e6 + 2.0)
         self._reckon()
         orderly = {node.context.incarnation for node in self.nodes if node.context is not None}
         for node in self.nodes:
