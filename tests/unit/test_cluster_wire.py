@@ -62,20 +62,25 @@ MESSAGES = {
     "refreshed": Refreshed(8),
     "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
-    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
     "tick": Tick(2**40),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
         Answer(4, 78, firing="3-1a"),
     ]),
     "report": Report(
-        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
         FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
     "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
     "bye": Bye(9),
 }  # fmt: skip
 EARLIER = {
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "report, without what it takes": Report(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
+        FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
+    ),
     "ask": Ask(5),
     "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
     "ops": Ops(7, 1_500, [

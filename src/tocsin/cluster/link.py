@@ -146,9 +146,11 @@ class PeerLink:
         answer = await self._answer_to(lambda number: Refresh(number))
         assert isinstance(answer, Refreshed)
 
-    async def request(self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> HttpAnswer:
+    async def request(
+        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, key_hash: str = ""
+    ) -> HttpAnswer:
         """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
-        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body))
+        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash))
         assert isinstance(answer, HttpAnswer)
         return answer
 

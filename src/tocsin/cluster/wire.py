@@ -60,13 +60,15 @@ class Refresh(msgspec.Struct, tag="n", array_like=True):
 
 
 class Http(msgspec.Struct, tag="h", array_like=True):
-    """A request for what only the other node serves. `target` is the path as sent, with its query."""
+    """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
+    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`)."""
 
     id: int
     method: str
     target: bytes
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    key_hash: str = ""
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):

@@ -116,13 +116,15 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """What a node tells of itself. `release` is the version of its program. It grows as ShardReport does."""
+    """What a node tells of itself. `release` is the version of its program. `takes_key_hashes`: requests may be brought to it
+    with the hash of an API key instead of the key. It grows as ShardReport does."""
 
     release: str
     dispatching: bool
     dispatch_paused_reason: str | None
     agent: bool
     shards: list[ShardReport]
+    takes_key_hashes: bool = False
 
 
 class FiguresReport(msgspec.Struct, frozen=True, array_like=True):
