@@ -79,7 +79,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
                 max(now_us - next_key[0], 0) if next_key is not None else 0,
             )
         )
-    return NodeReport(__version__, reason is None, reason, agent, shards)
+    return NodeReport(__version__, reason is None, reason, agent, shards, takes_key_hashes=True)
 
 
 def cluster_view(supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport]) -> ClusterView:

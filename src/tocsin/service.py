@@ -17,10 +17,12 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.engine.context import Context
+from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import (
+    Conflict,
     FieldError,
     InvalidInput,
     NamespaceExists,
@@ -49,6 +51,8 @@ T = TypeVar("T")
 
 #: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
 LIST_READS_MAX = 20
+#: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
+NAMESPACE_TRIES_MAX = 10
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
@@ -95,10 +99,7 @@ class TimerService:
         self._waiting = 0
         self._forwarder: Forwarder | None = None
         self._peers: Peers | None = None
-        # Namespaces that another node made are read when they are asked for; one read answers all who wait.
         self._shared = not context.store.capabilities.exclusive
-        self._namespaces_turn = asyncio.Lock()
-        self._namespaces_asked = self._namespaces_read = 0
         self._namespace_change = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         #: Whether this node runs the service agent now.
@@ -214,15 +215,16 @@ class TimerService:
 
     async def _look_for(self, namespace: str) -> None:
         """Where nodes share the store, one that this node doesn't know may be another's work: by a read begun now."""
-        if not self._shared or namespace in self._context.namespaces:
-            return
-        asked = self._namespaces_asked
-        async with self._namespaces_turn:
-            if self._namespaces_read <= asked:
-                number = self._namespaces_asked = self._namespaces_asked + 1
-                await self.namespaces()
-                # Only now: one that failed, or was given up, has answered nobody.
-                self._namespaces_read = number
+        if self._shared and namespace not in self._context.namespaces:
+            await self.refresh_namespaces()
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """See the port LocalWrites."""
+        return self._context.knows_namespace(name, version)
+
+    async def refresh_namespaces(self) -> None:
+        """See the port LocalWrites."""
+        await self._read(self._context.refresh_namespaces())
 
     def _place(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         arc = self._arcs.get(namespace)
@@ -293,7 +295,9 @@ class TimerService:
             else:
                 settle(answer)
 
-        write = Write(_WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us)
+        known = self._context.namespaces.get(op.namespace)
+        version = 0 if known is None else known.version
+        write = Write(_WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us, version)
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
@@ -366,6 +370,7 @@ class TimerService:
             history if history is not None else HistoryMode.ALL,
             retention_us if retention_us is not None else self._retention_us,
             secret,
+            version=1,
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"there is a namespace {name!r} already")
@@ -382,25 +387,37 @@ class TimerService:
         remove_secret: bool = False,
         paused: bool | None = None,
     ) -> Namespace:
-        """Changes what is not None; NamespaceNotFound, InvalidInput."""
-        # One after another on this node: what one doesn't name it takes from what the one before has written.
-        async with self._namespace_change:
-            if self._shared:
-                # Another node may have changed it since it was read; what isn't to change must stay.
-                await self.namespaces()
-            known = self._namespace(name)
-            changed = msgspec.structs.replace(
+        """Changes what is not None. When it returns, every node that may fire a timer goes by it: at the latest after a fifth
+        more than `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+
+        def change(known: Namespace) -> Namespace:
+            return msgspec.structs.replace(
                 known,
                 updated_at=self._context.clock.now_us(),
                 history=known.history if history is None else history,
                 retention_us=known.retention_us if retention_us is None else retention_us,
                 secret=None if remove_secret else (known.secret if secret is None else secret),
                 paused=known.paused if paused is None else paused,
+                version=known.version + 1,
             )
-            if not await self._read(self._context.store.put_namespace(changed, create=False)):
-                raise NamespaceNotFound(f"no namespace {name!r}")
-            self._context.changed_namespace(changed)
-            return changed
+
+        # One after another on this node, so that they don't make one another try again.
+        async with self._namespace_change:
+            changed = await self._change_namespace(name, change)
+        if self._peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
+        return changed
+
+    async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change to the namespace as it is stored, whoever else changes it meanwhile."""
+        context = self._context
+        for _ in range(NAMESPACE_TRIES_MAX):
+            await self.refresh_namespaces()
+            changed = change(self._namespace(name))
+            if await self._read(context.store.put_namespace(changed, create=False)):
+                context.changed_namespace(changed)
+                return changed
+        raise Conflict(f"namespace {name!r} was changed by others {NAMESPACE_TRIES_MAX} times meanwhile; try again")
 
     async def ensure_default_namespace(self) -> None:
         """The namespace `default` exists from the first start on."""

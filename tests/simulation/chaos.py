@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
+from tocsin.model.errors import Conflict, NamespaceExists, Unavailable
 from tocsin.model.ids import timer_uuid
-from tocsin.model.namespace import Namespace
 from tocsin.ports.store import StoredRow, generation
+from tocsin.service import TimerService
+
+from .node import NodeGone
 
 if TYPE_CHECKING:
     from .node import Node
@@ -25,6 +30,9 @@ class Chaos:
         self._tasks: list[asyncio.Task[None]] = []
         self._bad_rows = 0
         self._ending: set[Node] = set()
+        # One change of each kind at a time of each namespace: then what was acknowledged last counts.
+        self._turns: dict[tuple[str, str], asyncio.Lock] = {}
+        self._secrets: dict[str, int] = {}
         for node in world.nodes:
             store_faults = world.faulty and not world.storm
             node.link.fault_rate = self._rng.choice((0.0, 0.01, 0.05, 0.15)) if store_faults else 0.0
@@ -37,11 +45,13 @@ class Chaos:
     async def run(self, until_s: float) -> None:
         """One mishap after another."""
         rng, world = self._rng, self._world
-        healthy = (self._pause_namespace, self._silence_host, self._bad_row)
+        founding_s = self._world.rng("founding").uniform(0.0, 15.0)
+        self._tasks.append(world.loop.create_task(self._found_namespace(world.namespaces[-1], founding_s)))
+        healthy = (self._pause_namespace, self._change_secret, self._silence_host, self._bad_row)
         faults = (
             self._crash, self._restart, self._freeze, self._freeze, self._cut, self._cut, self._cut,
             self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
-            self._leave_unread, self._leave_unread, self._leave_unread,
+            self._leave_unread, self._leave_unread, self._leave_unread, self._change_and_go,
         )  # fmt: skip
         storm = (
             *(self._leave_unread,) * 3, *(self._blur,) * 3, self._break, self._part, self._freeze,
@@ -67,7 +77,7 @@ class Chaos:
             node.clock.correct()
         world.network.cuts.clear()
         world.broken_hosts.clear()
-        for name in world.namespaces:
+        for name in world.paused_namespaces.copy():
             await self._set_paused(name, False)
         world.healed = True
         world.say("healed")
@@ -163,19 +173,80 @@ class Chaos:
 
     async def _pause_namespace(self, node: Node) -> None:
         name = self._rng.choice(self._world.namespaces)
+        await self._world.exists[name].wait()
         await self._set_paused(name, True)
         await asyncio.sleep(self._rng.uniform(0.5, 8))
         await self._set_paused(name, False)
 
     async def _set_paused(self, name: str, paused: bool) -> None:
         world = self._world
-        await world.store.put_namespace(Namespace(name, world.total_shards, 0, 0, paused=paused), create=False)
-        world.say("namespace", name, "paused" if paused else "goes on")
-        if paused:
-            world.paused_namespaces.add(name)
-        elif name in world.paused_namespaces:
-            world.paused_namespaces.discard(name)
-            world.namespaces_unpaused_s = world.loop.time()
+        async with self._turn(name, "paused"):
+            if paused:
+                world.paused_namespaces.add(name)
+            else:
+                world.ledger.paused.discard(name)
+            await self._insist(lambda service: service.update_namespace(name, paused=paused))
+            world.say("namespace", name, "paused" if paused else "goes on")
+            if paused:
+                world.ledger.paused.add(name)
+            elif name in world.paused_namespaces:
+                world.paused_namespaces.discard(name)
+                world.namespaces_unpaused_s = world.loop.time()
+
+    async def _change_secret(self, node: Node) -> None:
+        world, name = self._world, self._rng.choice(self._world.namespaces)
+        await world.exists[name].wait()
+        async with self._turn(name, "secret"):
+            number = self._secrets[name] = self._secrets.get(name, 1) + 1
+            await self._insist(lambda service: service.update_namespace(name, secret=str(number)), first=node)
+            world.say("namespace", name, "secret", number)
+            world.ledger.secret[name] = number
+
+    async def _change_and_go(self, node: Node) -> None:
+        """A node changes a secret, of which no other node hears, takes timers, and hands its shards over."""
+        cuts = self._world.network.cuts
+        pairs = {frozenset((node.name, other.name)) for other in self._world.nodes if other is not node} - cuts
+        cuts |= pairs
+        changing = self._world.loop.create_task(self._change_secret(node))
+        await asyncio.sleep(self._rng.uniform(0.5, 3))
+        await self._restart(node)
+        cuts -= pairs
+        await changing
+
+    async def _found_namespace(self, name: str, after_s: float) -> None:
+        """It has a secret from the first moment on."""
+        world = self._world
+        await asyncio.sleep(after_s)
+
+        async def found(service: TimerService) -> None:
+            # It does, if an earlier try was done without an answer.
+            with contextlib.suppress(NamespaceExists):
+                await service.create_namespace(name, num_shards=world.total_shards, secret="1")
+
+        await self._insist(found)
+        world.say("namespace", name, "founded")
+        world.exists[name].set()
+
+    def _turn(self, name: str, kind: str) -> asyncio.Lock:
+        return self._turns.setdefault((name, kind), asyncio.Lock())
+
+    async def _insist(
+        self, make: Callable[[TimerService], Coroutine[Any, Any, Any]], first: Node | None = None
+    ) -> None:
+        """Asks one node after another until one has done it."""
+        world = self._world
+        while True:
+            await asyncio.sleep(self._rng.uniform(0.01, 0.2))
+            node, first = first or self._rng.choice(world.nodes), None
+            if node.service is None or node.frozen:
+                continue
+            world.say("changes a namespace", node.name)
+            try:
+                await node.ask(make(node.service))
+            except (Unavailable, Conflict, NodeGone) as error:
+                world.say("namespace not changed", node.name, type(error).__name__)
+            else:
+                return
 
     async def _silence_host(self, node: Node) -> None:
         host = self._rng.choice(self._world.hosts)

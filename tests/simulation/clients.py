@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from tocsin.engine.rows import Kind, Op, Row
 from tocsin.model.errors import (
@@ -24,7 +25,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
 
 from .ledger import ABSENT
-from .receiver import payload_of, token_of
+from .receiver import payload_of, secret_number, token_of
 
 if TYPE_CHECKING:
     from .node import Node
@@ -52,13 +53,14 @@ class Client:
         self._world = world
         self._rng = world.rng("client", number)
         self._id = f"t{number}"
-        self._namespace = "ab"[number % 2]
+        self._namespace = world.namespaces[number % len(world.namespaces)]
         self.uuid = timer_uuid(self._namespace, self._id)
         self.shard_id = shard_of(namespace_hash(self._namespace), self.uuid, world.total_shards, world.total_shards)
 
     async def run(self, until_s: float) -> None:
         """Until that moment of the loop's clock."""
         rng = self._rng
+        await self._world.exists[self._namespace].wait()
         while self._world.loop.time() < until_s:
             hasty = (0.0, rng.uniform(0, 0.2), rng.uniform(0, 2))
             await asyncio.sleep(rng.choice(hasty if self._world.storm else (0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
@@ -175,6 +177,9 @@ class Client:
         op.reply = lambda result: None if answer.done() else answer.set_result(result)
 
         async def accept() -> None:
+            if node.context is not None and self._namespace not in node.context.namespaces:
+                raise _Refused("a namespace of which the node has not read")
+            self._taken(node, op)
             shard.accept(op)
 
         # As a part of the node: what accepting sets in motion belongs to it.
@@ -195,6 +200,8 @@ class Client:
 
         async def submit() -> None:
             try:
+                await service._look_for(self._namespace)
+                self._taken(node, op)
                 service._submit(self.shard_id, op, lambda result: None if answer.done() else answer.set_result(result))
             except TocsinError as error:
                 answer.set_result(error)
@@ -207,6 +214,13 @@ class Client:
             # The node has died: what it had sent may be on its way for a while, and a client has to wait for that.
             await asyncio.sleep(self._world.cluster_limits.message_age_max_us / 1e6)
         return answer.result() if answer.done() else Unavailable("no answer in time")
+
+    def _taken(self, node: Node, op: Op) -> None:
+        """As the node knows the namespace now, the timer is to be called, or as it is later."""
+        payload = op.timer.payload if op.timer is not None else op.changes.payload if op.changes is not None else UNSET
+        if payload is not UNSET and node.context is not None:
+            known = node.context.namespaces[self._namespace]
+            self._world.ledger.taken(token_of(payload), secret_number(known.secret))
 
     def _view(self, node: Node) -> None:
         shard = node.shard(self.shard_id)

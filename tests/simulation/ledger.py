@@ -36,6 +36,12 @@ class Ledger:
         #: Timers that were ever acknowledged.
         self.created: set[bytes] = set()
         self.early_us_max = 0
+        #: Namespaces whose pause was acknowledged, and whose end of it nobody has asked for.
+        self.paused: set[str] = set()
+        #: The secrets of a namespace are numbered, 0: none. The latest one that was acknowledged, by namespace; and the one
+        #: that was known where a write was taken, the earliest one of those of its tries, by root.
+        self.secret: dict[str, int] = {}
+        self.signed_since: dict[int, int] = {}
 
     def token(self, due: int, now: int, *, parent: int | None = None, single: bool = False) -> int:
         """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it."""
@@ -68,7 +74,21 @@ class Ledger:
             self._broken("LOST", f"{uuid.hex()[:6]} was answered {answer} in states {sorted(states)}")
         self.possible[uuid] = {ABSENT}
 
+    def taken(self, token: int, secret: int) -> None:
+        """A node that knows this secret of its namespace takes the write."""
+        self.signed_since[token] = min(secret, self.signed_since.get(token, secret))
+
     # ------------------------------------------------------------------ calls of the receiver
+
+    def called(self, namespace: str, token: int, secret: int, who: str) -> None:
+        """A call begins, signed with that secret."""
+        if namespace in self.paused:
+            self._broken("PAUSED", f"{namespace} token {token} by {who} after an acknowledged pause")
+        expected = max(self.secret.get(namespace, 0), self.signed_since.get(self.root[token], 0))
+        if secret < expected:
+            self._broken(
+                "UNSIGNED", f"{namespace} token {token} by {who} with secret {secret}, {expected} was promised"
+            )
 
     def rang(self, uuid: bytes, token: int, node_now: int, true_now: int, doubt_us: int, who: str) -> None:
         """The receiver was called."""

@@ -157,6 +157,13 @@ class Link:
     async def purge_history(self, now_us: int, limit: int) -> int:
         return await self._call(lambda: self._store.purge_history(now_us, limit), writes="purge")
 
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        def work() -> Coroutine[Any, Any, bool]:
+            self._say("namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused)
+            return self._store.put_namespace(namespace, create=create)
+
+        return await self._call(work, writes="put_namespace")
+
     async def namespaces(self) -> list[Namespace]:
         return await self._call(self._store.namespaces)
 

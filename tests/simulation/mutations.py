@@ -15,6 +15,7 @@ SHARD = "engine/shard.py"
 MEMORY = "stores/memory.py"
 LINK = "cluster/link.py"
 SESSION = "cluster/session.py"
+SUPERVISOR = "engine/supervisor.py"
 
 
 class Mutation(NamedTuple):
@@ -363,7 +364,7 @@ MUTATIONS = [
         "rings before the lapsed lease is verified",
         6,
         "engine/supervisor.py",
-        "        if not self._verified:\n            await self._verify()\n",
+        "        if not self._verified or done >= self._namespaces_until():\n            await self._verify()\n",
         "",
     ),
     _one(
@@ -444,6 +445,65 @@ MUTATIONS = [
     ),
     _one("a former connection still counts", 22, "cluster/cluster.py", "former.void()", "pass"),
     _one("repeated writes are done twice", 22, SESSION, "if op.id <= self._last_id:", "if False:"),
+    _one(
+        "a write is taken before its namespace is read",
+        23,
+        SESSION,
+        "if self._local.knows_namespace(op.namespace, op.namespace_version):",
+        "if True:",
+    ),
+    _one("a change of a namespace is acknowledged at once", 23, "service.py", "await until_known_everywhere(", "("),
+    _one(
+        "a node confirms what it has not read",
+        23,
+        SESSION,
+        "            await self._local.refresh_namespaces()\n        except TocsinError:",
+        "            pass\n        except TocsinError:",
+    ),
+    _one(
+        "a claim is used before the namespaces are read",
+        23,
+        SUPERVISOR,
+        "        try:\n            await self._context.bounded(self._context.refresh_namespaces())\n",
+        "        try:\n            pass\n",
+    ),
+    Mutation(
+        "who stood still goes by the namespaces that it knew",
+        23,
+        [
+            (
+                SUPERVISOR,
+                "self.dispatcher.renew(min(lease_until, self._namespaces_until()))",
+                "self.dispatcher.renew(lease_until)",
+            ),
+            (
+                SUPERVISOR,
+                "        await self._context.bounded(self._context.refresh_namespaces())\n        self._renew()\n",
+                "        self._renew()\n",
+            ),
+        ],
+    ),
+    _one(
+        "an earlier reading of the namespaces overrules a later one",
+        23,
+        "engine/context.py",
+        "if self._learned_from.get(namespace.name, 0) < number:",
+        "if True:",
+    ),
+    _one(
+        "what waits for a destination is called in a paused namespace",
+        23,
+        "engine/dispatcher.py",
+        "if row.key[0] <= now and not (namespace is not None and namespace.paused):",
+        "if row.key[0] <= now:",
+    ),
+    _one(
+        "a namespace is written whatever its version",
+        0,
+        MEMORY,
+        "stored is None or stored.version != namespace.version - 1:",
+        "stored is None:",
+    ),
 ]
 
 

@@ -27,6 +27,10 @@ T = TypeVar("T")
 _QUIET = (ClockOffset, BatchCommitted, AttemptFinished, PageLoaded)
 
 
+class NodeGone(Exception):
+    """The node's process ended before it answered."""
+
+
 class Node:
     """Its name stays; each start has a new incarnation."""
 
@@ -48,6 +52,8 @@ class Node:
         self.receiver = self._new_receiver()
         self.context: Context | None = None
         self._boot: asyncio.Task[None] | None = None
+        #: Requests that end with the process.
+        self._asked: set[asyncio.Task[Any]] = set()
 
     def _say(self, *what: object) -> None:
         self._world.say(self.name, *what)
@@ -66,6 +72,16 @@ class Node:
         context = contextvars.copy_context()
         context.run(NODE.set, self.name)
         return self._world.loop.create_task(work, context=context)
+
+    async def ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """A request to the node: its result; NodeGone if its process ends meanwhile."""
+        task = self.inside(work)
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise NodeGone(self.name)
+        return task.result()
 
     # ------------------------------------------------------------------ life
 
@@ -141,6 +157,8 @@ class Node:
             self._boot.cancel()
             await asyncio.wait({self._boot})
         self.service = None
+        for task in list(self._asked):
+            task.cancel()
         self._disconnect()
         supervisor, self.supervisor = self.supervisor, None
         if supervisor is not None:

@@ -33,6 +33,11 @@ def token_of(payload: bytes | msgspec.Raw) -> int:
     return _payload.decode(bytes(payload)).token
 
 
+def secret_number(secret: str | None) -> int:
+    """Which of its namespace's secrets it is; 0: none."""
+    return 0 if secret is None else int(secret)
+
+
 def payload_of(token: int) -> msgspec.Raw:
     """The payload that carries a token."""
     return msgspec.Raw(b'{"token":%d}' % token)

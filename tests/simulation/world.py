@@ -24,7 +24,7 @@ from .clients import Client
 from .ledger import Ledger, Violation
 from .network import Network
 from .node import Node
-from .receiver import token_of
+from .receiver import secret_number, token_of
 
 SECOND = 1_000_000
 #: Clients and faults are at work for so long; after it everything is healed and has to drain.
@@ -52,7 +52,13 @@ class World:
         self.ledger = Ledger(self.broken)
         self.total_shards = rng.randint(1, 3)
         # A node that was frozen, or cut off, for long enough is forgotten, and comes back.
-        self.limits = replace(self._limits(rng), member_forget_us=self.rng("forget").choice((6, 60)) * SECOND)
+        interval_us = self.rng("namespaces").choice((2, 10)) * SECOND
+        self.limits = replace(
+            self._limits(rng),
+            member_forget_us=self.rng("forget").choice((6, 60)) * SECOND,
+            namespaces_interval_us=interval_us,
+            namespaces_lease_us=interval_us + 3 * SECOND,
+        )
         self.tight = self.limits.callbacks_in_flight_max < 50 or self.limits.window_timers_max < 50
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
@@ -68,7 +74,9 @@ class World:
         self.network = Network(self)
         names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
         self.nodes = [Node(self, name) for name in names]
-        self.namespaces = ["a", "b"]
+        #: The last one is made by a node while others run.
+        self.namespaces = ["a", "b", "c"]
+        self.exists = {name: asyncio.Event() for name in self.namespaces}
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
         if not self.faulty:
             # One timer that the store never takes: it must cost nobody else anything (rule 5).
@@ -132,6 +140,7 @@ class World:
         # The first attempt came when the node's clock had reached the instant; that may have been set back since.
         own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
+        self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
         undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
@@ -183,8 +192,9 @@ class World:
             life.cancel()
 
     async def _life(self) -> None:
-        for name in self.namespaces:
+        for name in self.namespaces[:-1]:
             await self.store.put_namespace(Namespace(name, self.total_shards, 0, 0), create=True)
+            self.exists[name].set()
         for node in self.nodes:
             node.start()
         await asyncio.sleep(6.5)
@@ -195,7 +205,8 @@ class World:
         await chaos.heal()
         await asyncio.gather(*clients)
         await self._drain()
-        await asyncio.sleep(2.0)
+        # A node whose last call before the healing went unanswered waits for its time-out, then finds out what it lost.
+        await asyncio.sleep(self.limits.store_timeout_us / 1e6 + 2.0)
         self._reckon()
         orderly = {node.context.incarnation for node in self.nodes if node.context is not None}
         for node in self.nodes:

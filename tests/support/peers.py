@@ -59,7 +59,18 @@ class Owned:
     def __init__(self, clock: FakeClock) -> None:
         self.version = 3
         self.accepted: list[tuple[Write, partial]] = []
+        #: What it knows of namespaces, and what a reading brings, once `reads` is set.
+        self.namespace_version = self.stored_version = 1
+        self.reads = asyncio.Event()
+        self.reads.set()
         self._clock = clock
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        return self.namespace_version >= version
+
+    async def refresh_namespaces(self) -> None:
+        await self.reads.wait()
+        self.namespace_version = self.stored_version
 
     def accept(self, write: Write, version: int | None, settle) -> None:
         if version != self.version:

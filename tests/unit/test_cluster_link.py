@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 from msgspec import structs
 from tests.support.peers import SECOND, TIMER, Pair
 
@@ -174,4 +177,49 @@ async def test_what_waits_and_what_is_under_way_are_bounded() -> None:
     pair.owned.accepted[0][1](None)
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a", b"b", b"c"]
+    pair.end()
+
+
+async def test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it() -> None:
+    pair = Pair()
+    pair.owned.stored_version = 2
+    pair.owned.reads.clear()
+    for name, version in (("known", 1), ("changed", 2)):
+        write = pair.write(name)._replace(namespace_version=version)
+        pair.link.send(write, 3, partial(pair.answers.__setitem__, name))
+    await pair.turn()
+    assert [write.uuid for write, _ in pair.owned.accepted] == [b"known"]
+    pair.owned.reads.set()
+    await pair.turn()
+    assert [(write.uuid, write.namespace_version) for write, _ in pair.owned.accepted] == [
+        (b"known", 1),
+        (b"changed", 2),
+    ]
+    pair.end()
+
+
+async def test_what_waits_for_a_reading_of_the_namespaces_is_void_with_its_connection() -> None:
+    """The client may be told by then that nobody knows, and have written again."""
+    pair = Pair()
+    pair.owned.reads.clear()
+    pair.link.send(pair.write("a")._replace(namespace_version=2), 3, partial(pair.answers.__setitem__, "a"))
+    await pair.turn()
+    pair.link.lost("broken")
+    await pair.turn()
+    assert type(pair.answers["a"]) is ShardUnavailable
+    pair.owned.reads.set()
+    await pair.turn()
+    assert pair.owned.accepted == []
+    pair.end()
+
+
+async def test_a_node_confirms_once_it_has_read_the_namespaces() -> None:
+    pair = Pair()
+    pair.owned.reads.clear()
+    asked = asyncio.ensure_future(pair.link.refresh())
+    await pair.turn()
+    assert not asked.done()
+    pair.owned.reads.set()
+    await pair.turn()
+    await asked
     pair.end()

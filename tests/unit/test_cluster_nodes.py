@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.peers import SECOND, TIMER, Map, Owned, Pipe
+from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import Ask, Bye, Look, Ops, Report, encode, op_of, read_to_asker
+from tocsin.cluster.wire import Ask, Bye, Http, Look, Ops, Report, encode, op_of, read_to_asker, read_to_owner
+from tocsin.model.access import hash_key
 from tocsin.ports.forward import NodeReport, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
 from tocsin.testing.clock import FakeClock
@@ -162,3 +163,26 @@ async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next
     assert await gone.ask_agent("POST", b"/x", [], b"") is None
     assert gone._agent_at is None
     gone.close()
+
+
+@pytest.mark.parametrize("takes_hashes", [True, False])
+async def test_a_key_goes_to_the_agents_node_only_if_its_release_takes_no_hash(takes_hashes: bool) -> None:
+    pair = Pair()
+    cluster = Cluster(
+        OWN, Placed(), pair.owned, lambda: SAID, secret="", clock=pair.here, limits=ClusterLimits(),
+        observe=pair.events.append, dial_with=pair._dial,
+    )  # fmt: skip
+    cluster._links[A] = pair.link
+    cluster._agent_at, cluster._agent_takes_hashes = A, takes_hashes
+    headers = [(b"authorization", b"bearer tk_1"), (b"accept", b"*/*")]
+    asking = asyncio.create_task(cluster.ask_agent("GET", b"/x", headers, b""))
+    await pair.turn(to_owner=False)
+    (request,) = [message for frame in pair.ours.sent if isinstance(message := read_to_owner(frame), Http)]
+    if takes_hashes:
+        assert (request.headers, request.key_hash) == (headers[1:], hash_key("tk_1"))
+    else:
+        assert (request.headers, request.key_hash) == (headers, "")
+    await pair.turn()
+    await asking
+    pair.end()
+    cluster.close()

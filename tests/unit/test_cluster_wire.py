@@ -25,6 +25,8 @@ from tocsin.cluster.wire import (
     Op,
     Ops,
     PeerConfused,
+    Refresh,
+    Refreshed,
     Report,
     Tick,
     answer_of,
@@ -53,39 +55,50 @@ BUCKET = Bucket(
 #: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
 MESSAGES = {
     "ops": Ops(7, 1_500, [
-        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
         Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
+    "refresh": Refresh(8),
+    "refreshed": Refreshed(8),
     "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
-    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
     "tick": Tick(2**40),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
         Answer(4, 78, firing="3-1a"),
     ]),
     "report": Report(
-        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
         FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
     "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
     "bye": Bye(9),
 }  # fmt: skip
 EARLIER = {
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
+    "report, without what it takes": Report(
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
+        FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
+    ),
     "ask": Ask(5),
     "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
     "ops": Ops(7, 1_500, [
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
+    "ops, without a namespace's version": Ops(7, 1_500, [
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
+        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    ]),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
-TO_OWNER = ("ops", "ask", "look", "http")
+TO_OWNER = ("ops", "ask", "look", "refresh", "http")
 
 
 def read(name: str, payload: bytes) -> object:
-    return read_to_owner(payload) if name in TO_OWNER else read_to_asker(payload)
+    return read_to_owner(payload) if name.partition(",")[0] in TO_OWNER else read_to_asker(payload)
 
 
 @pytest.mark.parametrize("name", MESSAGES)

@@ -80,6 +80,7 @@ class TestSources:
             "drain_timeout_us": 9_000_000,
             "tick_interval_us": 1_000_000,
             "member_forget_us": 8_000_000,
+            "namespaces_interval_us": 3_000_000,
             "frame_bytes_max": 20,
         }
         for kind in LIMITS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 from tests.support.patience import PATIENCE_S
@@ -46,6 +46,9 @@ class Elsewhere:
 
     async def reports(self) -> dict[bytes, object]:
         return {}
+
+    async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
+        return set(nodes)
 
 
 class Node:
@@ -138,6 +141,27 @@ async def test_what_was_accepted_and_then_lost_unwritten_goes_on_to_the_next_own
     node.supervisor.shards[0].lose("fenced")
     assert (await creating).timer.id == "t"
     assert [write.timer.firing for write in elsewhere.writes if write.timer] == [""]
+
+
+async def test_a_write_whose_client_gave_up_may_be_done_until_its_time_is_over_and_not_later(node: Node) -> None:
+    waiting: list[tuple[Write, Settle]] = []
+    elsewhere = Elsewhere()
+    elsewhere.forward = lambda write, settle: waiting.append((write, settle))  # type: ignore[method-assign]
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    node.supervisor.shards[0].closed = True
+    creating = asyncio.ensure_future(node.service.create(timer("t")))
+    await asyncio.sleep(0)
+    creating.cancel()
+    node.supervisor.shards[0].closed = False
+    ((write, settle),) = waiting
+    assert write.deadline_us - node.clock.boottime_us() <= node.context.limits.write_timeout_us
+    answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    node.service.accept(write, None, answer.set_result)
+    assert isinstance(await answer, Written)
+    with pytest.raises(RequestExpired):
+        node.service.accept(write._replace(deadline_us=node.clock.boottime_us()), None, settle)
+    settle(RequestExpired("late"))
+    assert node.service.writes_waiting == 0
 
 
 async def test_a_node_that_lost_touch_with_the_store_takes_nothing_and_sends_nothing(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.unit.test_forwarded_writes import Node
 
-from tocsin.model.errors import StoreUnavailable, TimerNotFound, Unavailable
+from tocsin.model.errors import Conflict, NamespaceNotFound, StoreUnavailable, TimerNotFound, Unavailable
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
@@ -65,15 +65,59 @@ async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> No
     read = node.supervisor._read_namespaces if by_itself else node.service.namespaces
     reading = asyncio.create_task(read())
     await gate.reached.wait()
+    store.reading = None
     await node.service.update_namespace("default", paused=True)
     gate.let.set()
     await reading
     assert node.context.namespaces["default"].paused
     # A reading of afterwards tells what others have changed.
     (stored,) = await store.namespaces()
-    await store.put_namespace(msgspec.structs.replace(stored, retention_us=7), create=False)
+    changed = msgspec.structs.replace(stored, retention_us=7, version=stored.version + 1)
+    assert await store.put_namespace(changed, create=False)
     await read()
     assert node.context.namespaces["default"].retention_us == 7
+
+
+async def test_a_reading_of_before_does_not_undo_a_later_one() -> None:
+    node, store = await opened(exclusive=False)
+    gate = store.reading = Gate()
+    earlier = asyncio.create_task(node.supervisor._read_namespaces())
+    await gate.reached.wait()
+    store.reading = None
+    (stored,) = await store.namespaces()
+    await store.put_namespace(msgspec.structs.replace(stored, paused=True, version=stored.version + 1), create=False)
+    await node.service.namespaces()
+    gate.let.set()
+    await earlier
+    assert node.context.namespaces["default"].paused
+
+
+async def test_changes_at_two_nodes_at_once_both_count() -> None:
+    one, store = await opened(exclusive=False)
+    other = Node(store)
+    gate = store.writing = Gate()
+    pausing = asyncio.create_task(one.service.update_namespace("default", paused=True))
+    await gate.reached.wait()
+    store.writing = None
+    await other.service.update_namespace("default", history=HistoryMode.NONE)
+    gate.let.set()
+    changed = await pausing
+    assert (changed.paused, changed.history) == (True, HistoryMode.NONE)
+    assert await store.namespaces() == [changed]
+
+
+async def test_a_change_that_is_always_overtaken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, store = await opened(exclusive=False)
+
+    async def overtaken(namespace: Namespace, *, create: bool) -> bool:
+        return False
+
+    monkeypatch.setattr(store, "put_namespace", overtaken)
+    with pytest.raises(Conflict):
+        await node.service.update_namespace("default", paused=True)
+    with pytest.raises(NamespaceNotFound):
+        await node.service.update_namespace("none", paused=True)
+    assert not node.context.namespaces["default"].paused
 
 
 async def test_two_changes_at_once_both_count() -> None:
@@ -96,7 +140,7 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     known = node.context.namespaces["default"]
     await store.put_namespace(Namespace("elsewhere", 1, 1, 1, known.history, known.retention_us, None), create=True)
     gate = store.reading = Gate()
-    store.failures = 2
+    store.failures = 1
     first = asyncio.create_task(node.service.get("elsewhere", "t"))
     await gate.reached.wait()
     # These want a reading of their own, and share one.
@@ -104,4 +148,4 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     await asyncio.sleep(0)
     gate.let.set()
     answers = await asyncio.gather(first, *others, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [Unavailable, Unavailable, TimerNotFound, TimerNotFound]
+    assert [type(answer) for answer in answers] == [Unavailable, TimerNotFound, TimerNotFound, TimerNotFound]

@@ -26,7 +26,7 @@ from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
-from tocsin.contract.access import KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.contract.access import KEY_HASH, KeyRing, authenticate, require_role, require_service, require_tenant
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
@@ -175,7 +175,7 @@ class Api:
         correlation_id: str,
     ) -> bytes | Page:
         """The request's way through the gate to its handler."""
-        key = self._gate(route, scope["headers"], headers, parameters)
+        key = self._gate(route, scope["headers"], headers, parameters, scope.get(KEY_HASH, ""))
         operation = route.operation
         query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
         body = b""
@@ -222,6 +222,7 @@ class Api:
         sent: Headers,
         headers: dict[bytes, bytes],
         parameters: Mapping[str, str] = _NO_PARAMETERS,
+        key_hash: str = "",
     ) -> ApiKey | None:
         """The caller's key, if the request may come in."""
         limits = self._limits
@@ -231,7 +232,7 @@ class Api:
             )
         if route.is_open:
             return None
-        key = authenticate(headers.get(b"authorization"), self._keys)
+        key = authenticate(headers.get(b"authorization"), self._keys, key_hash)
         if key is not None:
             _check_reach(route.operation, key, parameters)
         elif self._hosts is not None and any(mark in headers for mark in _BROWSERS_MARKS):

@@ -15,6 +15,7 @@ from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import Called, dial
 from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.contract.access import without_key
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement
@@ -66,6 +67,7 @@ class Cluster:
         self._server: asyncio.Server | None = None
         #: Where the service agent was found, until that turns out to be wrong.
         self._agent_at: bytes | None = None
+        self._agent_takes_hashes = False
         self._search: asyncio.Future[bytes | None] | None = None
         self._telling = False
         #: Serves HTTP requests that other nodes bring.
@@ -228,6 +230,22 @@ class Cluster:
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
 
+    async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
+        """See Peers."""
+        asked = {
+            asyncio.ensure_future(self.link(incarnation, address).refresh()): incarnation
+            for incarnation, address in nodes.items()
+            if address
+        }
+        if not asked:
+            return set()
+        try:
+            done, _ = await asyncio.wait(asked, timeout=self._limits.report_timeout_us / 1e6)
+        finally:
+            for question in asked:
+                question.cancel()
+        return {asked[question] for question in done if question.exception() is None}
+
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
     ) -> HttpAnswer | None:
@@ -239,7 +257,12 @@ class Cluster:
             self._agent_at = None
             return None
         try:
-            answer = await self._request(self.link(node, address), method, target, headers, body)
+            key_hash = ""
+            if self._agent_at == node and self._agent_takes_hashes:
+                # Links can be read on the way.
+                headers, key_hash = without_key(headers)
+            link = self.link(node, address)
+            answer = await self._request(link.request(method, target, headers, body, key_hash))
         except NotSent:
             # It has gone, and whoever takes the agent over may be asked.
             return None
@@ -267,18 +290,17 @@ class Cluster:
                 for question in done:
                     if question.exception() is None and question.result().agent:
                         self._agent_at = asked[question]
+                        self._agent_takes_hashes = question.result().takes_key_hashes
                         return self._agent_at
         finally:
             for question in waiting:
                 question.cancel()
         return None
 
-    async def _request(
-        self, link: PeerLink, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
-    ) -> HttpAnswer:
+    async def _request(self, request: Coroutine[Any, Any, HttpAnswer]) -> HttpAnswer:
         try:
             async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
-                return await link.request(method, target, headers, body)
+                return await request
         except TimeoutError:
             self._agent_at = None
             raise Unavailable("the node that runs the service agent did not answer in time") from None

@@ -31,6 +31,8 @@ from tocsin.cluster.wire import (
     Op,
     Ops,
     PeerConfused,
+    Refresh,
+    Refreshed,
     Report,
     Tick,
     ToOwner,
@@ -138,9 +140,17 @@ class PeerLink:
         assert isinstance(answer, Report)
         return answer.report, answer.figures
 
-    async def request(self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> HttpAnswer:
+    async def refresh(self) -> None:
+        """Returns when the other node has read the namespaces, since it was asked; Unavailable. A release that doesn't know
+        the question never answers it."""
+        answer = await self._answer_to(lambda number: Refresh(number))
+        assert isinstance(answer, Refreshed)
+
+    async def request(
+        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, key_hash: str = ""
+    ) -> HttpAnswer:
         """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
-        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body))
+        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash))
         assert isinstance(answer, HttpAnswer)
         return answer
 
@@ -293,7 +303,7 @@ class PeerLink:
         except PeerConfused as error:
             self._break_off(f"it said what can't be understood: {error}")
 
-    def _take(self, message: Tick | Answers | Report | HttpAnswer | Bye) -> None:
+    def _take(self, message: Tick | Answers | Report | Refreshed | HttpAnswer | Bye) -> None:
         if isinstance(message, Answers):
             self._settle(message.answers)
         elif isinstance(message, Tick):

@@ -19,6 +19,8 @@ from tocsin.cluster.wire import (
     Op,
     Ops,
     PeerConfused,
+    Refresh,
+    Refreshed,
     Report,
     Tick,
     answer_of,
@@ -28,7 +30,7 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement, Written
+from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement, Write, Written
 
 #: Ticks by which a write may still be dated.
 _TICKS_KEPT = 64
@@ -130,6 +132,9 @@ class PeerSession:
                 after_us = message.figures_after
                 figures = None if after_us is None else self._figures(after_us)
                 self._channel.send(encode(Report(message.id, self._report(), figures)))
+            elif isinstance(message, Refresh):
+                self._last_id = message.id
+                self._spawn(self._refresh(message.id))
             elif isinstance(message, Http):
                 self._last_id = message.id
                 self._spawn(self._relay(message))
@@ -141,6 +146,7 @@ class PeerSession:
 
     def _take(self, message: Ops) -> None:
         issued = self._ticks.get(message.tick)
+        unread: list[tuple[Op, Write]] = []
         for op in message.ops:
             if op.id <= self._last_id:
                 continue
@@ -150,18 +156,45 @@ class PeerSession:
                 if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
                     # Whoever sent it may be dead by now, and its client have written again by another way.
                     raise ShardMoved("it was under way for too long")
-                self._accept(op, issued + message.elapsed_us + op.budget_us)
+                write = _write_of(op, issued + message.elapsed_us + op.budget_us)
+                if self._local.knows_namespace(op.namespace, op.namespace_version):
+                    self._accept(op, write)
+                else:
+                    unread.append((op, write))
             except TocsinError as error:
                 self._answered(op.id, False, error)
         if self._under_way:
             self.quiet.clear()
+        if unread:
+            self._spawn(self._accept_informed(unread))
 
-    def _accept(self, op: Op, deadline_us: int) -> None:
+    async def _accept_informed(self, writes: list[tuple[Op, Write]]) -> None:
+        """Their senders know namespaces, or changes of them, of which this node has not read yet (rule 23)."""
+        failure: TocsinError | None = None
         try:
-            write = write_of(op, deadline_us)
-        except RecordUndecodable as error:
-            # Of a newer release, perhaps; nothing was written.
-            raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
+            await self._local.refresh_namespaces()
+        except TocsinError as error:
+            failure = error
+        for op, write in writes:
+            try:
+                if self._void:
+                    # Their senders may know that, and write anew by another way.
+                    raise ShardMoved("the connection ended before it was accepted")
+                if failure is not None:
+                    raise failure
+                self._accept(op, write)
+            except TocsinError as error:
+                self._answered(op.id, False, error)
+
+    async def _refresh(self, number: int) -> None:
+        try:
+            await self._local.refresh_namespaces()
+        except TocsinError:
+            # Whoever asks does not wait for ever, and asks again.
+            return
+        self._send_alone(encode(Refreshed(number)))
+
+    def _accept(self, op: Op, write: Write) -> None:
         self._local.accept(write, op.version, partial(self._answered, op.id, op.brief))
 
     async def _relay(self, request: Http) -> None:
@@ -221,6 +254,14 @@ class PeerSession:
             self._timer.cancel()
         self.quiet.set()
         self._ended(self)
+
+
+def _write_of(op: Op, deadline_us: int) -> Write:
+    try:
+        return write_of(op, deadline_us)
+    except RecordUndecodable as error:
+        # Of a newer release, perhaps; nothing was written.
+        raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
 
 
 def _failed(request: Http, why: str) -> HttpAnswer:

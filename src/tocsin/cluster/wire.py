@@ -19,7 +19,8 @@ from tocsin.ports.forward import FiguresReport, NodeReport, Write, WriteKind, Wr
 
 class Op(msgspec.Struct, array_like=True, gc=False):
     """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
-    sender keeps the timer that it sends, and need not be told more than what the owner made of it."""
+    sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
+    the sender knows the namespace; 0 from a release that doesn't say."""
 
     id: int
     kind: int
@@ -30,6 +31,7 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     budget_us: int
     body: bytes
     brief: bool = False
+    namespace_version: int = 0
 
 
 class Ops(msgspec.Struct, tag="o", array_like=True):
@@ -51,14 +53,22 @@ class Look(msgspec.Struct, tag="l", array_like=True):
     """Who owns what has changed."""
 
 
+class Refresh(msgspec.Struct, tag="n", array_like=True):
+    """A namespace has changed: read them all, and say when you have."""
+
+    id: int
+
+
 class Http(msgspec.Struct, tag="h", array_like=True):
-    """A request for what only the other node serves. `target` is the path as sent, with its query."""
+    """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
+    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`)."""
 
     id: int
     method: str
     target: bytes
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    key_hash: str = ""
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):
@@ -100,6 +110,12 @@ class Report(msgspec.Struct, tag="r", array_like=True):
     figures: FiguresReport | None = None
 
 
+class Refreshed(msgspec.Struct, tag="m", array_like=True):
+    """I have read the namespaces, since you asked."""
+
+    id: int
+
+
 class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
     """What is to be told the client. Status 0: this node doesn't serve that."""
 
@@ -115,8 +131,8 @@ class Bye(msgspec.Struct, tag="b", array_like=True):
     last_id: int
 
 
-ToOwner = Ops | Ask | Look | Http
-ToAsker = Tick | Answers | Report | HttpAnswer | Bye
+ToOwner = Ops | Ask | Look | Refresh | Http
+ToAsker = Tick | Answers | Report | Refreshed | HttpAnswer | Bye
 
 _encoder = msgspec.msgpack.Encoder()
 _to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
@@ -181,11 +197,11 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
     """The write as it travels."""
-    kind, shard_id, uuid, namespace, timer, changes, _ = write
+    kind, shard_id, uuid, namespace, timer, changes, _, known = write
     if timer is not None:
-        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, encode_record(timer), True)
+        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, encode_record(timer), True, known)
     body = b"" if changes is None else _json.encode(changes)
-    return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body)
+    return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
 
 
 def write_of(op: Op, deadline_us: int) -> Write:
@@ -202,7 +218,7 @@ def write_of(op: Op, deadline_us: int) -> Write:
             raise RecordUndecodable(str(error)) from error
     elif kind is None:
         raise RecordUndecodable(f"a write of kind {op.kind}")
-    return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us)
+    return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us, op.namespace_version)
 
 
 def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:

@@ -97,6 +97,7 @@ def _check_together(settings: Settings) -> None:
         ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
         ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),
         ("member_timeout", limits.member_timeout_us, "member_forget", limits.member_forget_us),
+        ("namespaces_interval", limits.namespaces_interval_us, "namespaces_lease", limits.namespaces_lease_us),
         ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
         ("cluster.tick_interval", cluster.tick_interval_us, "cluster.silence_max", cluster.silence_max_us),
     ]

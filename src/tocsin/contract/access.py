@@ -8,6 +8,8 @@ from tocsin.contract.errors import Forbidden, Unauthenticated
 from tocsin.model.access import ApiKey, Role, hash_key
 
 _SCHEME = b"bearer "
+#: In the scope of a request that another node has brought: the SHA-256 of its key, instead of the key. No client sets it.
+KEY_HASH = "tocsin.key_hash"
 
 
 class KeyRing(Protocol):
@@ -22,18 +24,37 @@ class KeyRing(Protocol):
         secret behind another."""
 
 
-def authenticate(authorization: bytes | None, keys: KeyRing) -> ApiKey | None:
-    """The key that an Authorization header brings; None stands for anybody, where keys are optional.
+def without_key(headers: list[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], str]:
+    """The headers without the API key, and the SHA-256 under which it is stored; "" and all headers when there is none."""
+    sent = dict(headers).get(b"authorization", b"")
+    if sent[: len(_SCHEME)].lower() != _SCHEME:
+        return headers, ""
+    return [header for header in headers if header[0] != b"authorization"], _hash_of(sent)
+
+
+def _hash_of(authorization: bytes) -> str:
+    return hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1"))
+
+
+def authenticate(authorization: bytes | None, keys: KeyRing, key_hash: str = "") -> ApiKey | None:
+    """The key that an Authorization header brings, or whose hash another node told; None stands for anybody, where keys are
+    optional.
 
     Raises Unauthenticated. A key that is sent must be known even where none is needed.
     """
+    if authorization is None and key_hash:
+        return _known(key_hash, keys)
     if authorization is None:
         if keys.required:
             raise Unauthenticated("an API key is needed; send it as Authorization: Bearer <key>")
         return None
     if authorization[: len(_SCHEME)].lower() != _SCHEME:
         raise Unauthenticated("the Authorization header has another scheme; send Authorization: Bearer <key>")
-    key = keys.lookup(hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1")))
+    return _known(_hash_of(authorization), keys)
+
+
+def _known(key_hash: str, keys: KeyRing) -> ApiKey:
+    key = keys.lookup(key_hash)
     if key is None:
         raise Unauthenticated("the API key is not known; it may have been deleted")
     return key

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tocsin.engine.limits import EngineLimits
-from tocsin.model.errors import OutcomeUnknown
+from tocsin.model.errors import OutcomeUnknown, StoreError
 from tocsin.model.namespace import RETENTION_DEFAULT_US, HistoryMode, Namespace
 from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
@@ -40,25 +40,62 @@ class Context:
     window_bytes: int = 0
     #: How many shards the node owns (at least 1), for their fair share of the window.
     shards_owned: int = 1
-    # How often this node has changed a namespace, and which one with which of these changes.
-    _changes: int = 0
-    _changed: dict[str, int] = field(default_factory=dict)
+    #: When the latest successful reading of the namespaces was begun, in boot time: all of them are known at least as they
+    #: were then. None: never.
+    namespaces_as_of: int | None = None
+    # Readings and changes of namespaces in the order in which they began, and from which of them each is known.
+    _learned: int = 0
+    _learned_from: dict[str, int] = field(default_factory=dict)
+    # Shared readings: whose turn it is, how many have begun, the number of the last that has ended, and how it failed.
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _begun: int = 0
+    _ended: int = 0
+    _failure: StoreError | None = None
 
     async def read_namespaces(self) -> list[Namespace]:
-        """All of them, as the store has them; raises what the store raises. What this node has changed since it asked stays
-        as it knows it: the answer may be of before."""
-        asked = self._changes
+        """All of them, as the store has them; raises what the store raises. What this node has learned otherwise since it
+        asked, by a change of its own or a later reading, stays as it knows it: the answer may be of before."""
+        self._learned += 1
+        number, begun_at = self._learned, self.clock.boottime_us()
         listed = await self.bounded(self.store.namespaces())
         for namespace in listed:
-            if self._changed.get(namespace.name, 0) <= asked:
+            if self._learned_from.get(namespace.name, 0) < number:
+                self._learned_from[namespace.name] = number
                 self.namespaces[namespace.name] = namespace
+        self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return listed
+
+    async def refresh_namespaces(self) -> None:
+        """Returns once they have been read by a reading begun after the call, which is shared by all who wait for one.
+        Raises what the store raises."""
+        asked = self._begun
+        async with self._turn:
+            if self._ended > asked:
+                if self._failure is not None:
+                    raise self._failure
+                return
+            self._begun += 1
+            self._failure = None
+            try:
+                await self.read_namespaces()
+            except StoreError as error:
+                self._failure = error
+            # Not reached by one that was given up: it has answered nobody.
+            self._ended = self._begun
+            if self._failure is not None:
+                raise self._failure
+
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether it is known here, in that version or a later one."""
+        known = self.namespaces.get(name)
+        return known is not None and known.version >= version
 
     def changed_namespace(self, namespace: Namespace) -> None:
         """This node has written it."""
-        self._changes += 1
-        self._changed[namespace.name] = self._changes
-        self.namespaces[namespace.name] = namespace
+        if not self.knows_namespace(namespace.name, namespace.version + 1):
+            self._learned += 1
+            self._learned_from[namespace.name] = self._learned
+            self.namespaces[namespace.name] = namespace
 
     async def bounded(self, call: Awaitable[T]) -> T:
         """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""

@@ -101,7 +101,7 @@ class Dispatcher:
             return False
         boot = self._context.clock.boottime_us()
         if boot >= self._lease_until:
-            self.pause("lease", "no heartbeat reached the store for too long")
+            self.pause("lease", "no heartbeat, or no reading of the namespaces, has succeeded for too long")
             return False
         drift = now_us - boot - self._clock_base
         if abs(drift) > self._context.limits.clock_skew_max_us:
@@ -336,9 +336,11 @@ class Dispatcher:
             self._waiting_bytes -= row.size
             if shard.window is None or shard.draining or not shard.window.holds(row):
                 continue
-            if row.key[0] <= now:
+            namespace = self._context.namespaces.get(row.timer.namespace)
+            if row.key[0] <= now and not (namespace is not None and namespace.paused):
                 self._ring(shard, row, destination, now)
             else:
+                # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
                 shard.window.put_back(row)
                 self._alarm(shard.shard_id, row.key[0], now)
 

@@ -88,6 +88,9 @@ class EngineLimits:
     claim_backoff_us: int = 1 * SECOND
     #: Interval at which namespaces are read again.
     namespaces_interval_us: int = 2 * SECOND
+    #: A node dispatches only while its last successful reading of the namespaces was begun less than this ago. A change of a
+    #: namespace waits for a node that does not confirm it for a fifth longer, and is acknowledged then.
+    namespaces_lease_us: int = 5 * SECOND
     #: Undecodable rows in a minute after which the shard is stopped.
     bad_rows_per_minute_max: int = 5
     #: Interval at which retention removes finished timers, and how many go in one transaction.

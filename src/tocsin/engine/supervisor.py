@@ -189,7 +189,7 @@ class Supervisor:
         round_trip = done - sent
         offset = wall + round_trip // 2 - store_now
         context.observe(ClockOffset(offset))
-        self.dispatcher.renew(sent + limits.node_lease_us)
+        self._renew()
         off = abs(offset) - round_trip // 2 > limits.clock_skew_max_us
         if self._skew.note(off=off, boot_us=sent):
             context.observe(ClockDistrusted(offset) if off else ClockTrusted(offset))
@@ -201,13 +201,26 @@ class Supervisor:
         if off:
             self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
             return
-        if not self._verified:
+        if not self._verified or done >= self._namespaces_until():
             await self._verify()
         if self.dispatcher.paused_reason is not None:
             self.dispatcher.resume(wall - sent)
 
+    def _namespaces_until(self) -> int:
+        """Until when this node may go by what it knows of the namespaces, in boot time (rule 23)."""
+        as_of = self._context.namespaces_as_of
+        return 0 if as_of is None else as_of + self._context.limits.namespaces_lease_us
+
+    def _renew(self) -> None:
+        if self._last_ok is not None:
+            lease_until = self._last_ok + self._context.limits.node_lease_us
+            self.dispatcher.renew(min(lease_until, self._namespaces_until()))
+
     async def _verify(self) -> None:
-        """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""
+        """The lease had lapsed, so others may have claimed meanwhile, or changed namespaces without waiting for this node:
+        that, and what is still ours, is read before anything rings."""
+        await self._context.bounded(self._context.refresh_namespaces())
+        self._renew()
         asked = [(shard, shard.window) for shard in self.shards.values() if shard.window is not None]
         states = {state.shard_id: state for state in await self._context.bounded(self._context.store.shards())}
         for shard, window in asked:
@@ -427,7 +440,7 @@ class Supervisor:
                 return
         if state.owner == context.incarnation and state.version > shard.last_version:
             # A claim of ours whose outcome was unknown has landed; that version was never used.
-            shard.own(state.version)
+            await self._own(shard, state.version)
             return
         try:
             version = await context.bounded(
@@ -444,8 +457,21 @@ class Supervisor:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
-        elif self.closing:
-            await self._release_version(shard_id, version)
+        else:
+            await self._own(shard, version)
+
+    async def _own(self, shard: Shard, version: int) -> None:
+        """The claim succeeded. The timers may be of owners who knew the namespaces better (rule 23)."""
+        try:
+            await self._context.bounded(self._context.refresh_namespaces())
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            # The claim stays, unused, for the next try.
+            self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces: {error}"))
+            return
+        if self.closing:
+            await self._release_version(shard.shard_id, version)
         else:
             shard.own(version)
 
@@ -558,6 +584,8 @@ class Supervisor:
             raise
         except StoreError as error:
             self._context.observe(LoadFailed(None, str(error)))
+        else:
+            self._renew()
 
     async def _purge(self) -> None:
         """Retention: finished timers whose time is over go in bulk."""

@@ -24,7 +24,8 @@ class HistoryMode(StrEnum):
 
 
 class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
-    """A namespace. `num_shards` never changes once given. `secret` signs callbacks (Standard Webhooks, `whsec_…`)."""
+    """A namespace. `num_shards` never changes once given. `secret` signs callbacks (Standard Webhooks, `whsec_…`). `version`
+    grows by one with each change; 0: as an earlier release wrote it."""
 
     name: str
     num_shards: int
@@ -34,6 +35,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     retention_us: int = RETENTION_DEFAULT_US
     secret: str | None = None
     paused: bool = False
+    version: int = 0
 
 
 _encoder = msgspec.json.Encoder()

@@ -27,7 +27,7 @@ class WriteKind(IntEnum):
 
 class Write(NamedTuple):
     """A client's write: CREATE brings `timer`, UPDATE `changes`. From `deadline_us` (this node's boot time) on, nothing may
-    be begun for it any more."""
+    be begun for it any more. `namespace_version` is that of its namespace where the client was answered; 0: not told."""
 
     kind: WriteKind
     shard_id: int
@@ -36,6 +36,7 @@ class Write(NamedTuple):
     timer: Timer | None
     changes: Changes | None
     deadline_us: int
+    namespace_version: int = 0
 
 
 class Written(NamedTuple):
@@ -93,6 +94,13 @@ class LocalWrites(Protocol):
     def accept(self, write: Write, version: int | None, settle: Settle) -> None:
         """Takes a write for a shard that this node owns, in this version if one is named. Raises ShardMoved, Overloaded."""
 
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether this node knows the namespace in that version or a later one. Otherwise the namespaces have to be read
+        before a write of it is taken."""
+
+    async def refresh_namespaces(self) -> None:
+        """Reads the namespaces, by a reading begun after the call. Unavailable."""
+
 
 class ShardReport(msgspec.Struct, frozen=True, array_like=True):
     """A shard's window where it is owned. `lag_us`: how long its oldest due timer has been waiting.
@@ -108,13 +116,15 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """What a node tells of itself. `release` is the version of its program. It grows as ShardReport does."""
+    """What a node tells of itself. `release` is the version of its program. `takes_key_hashes`: requests may be brought to it
+    with the hash of an API key instead of the key. It grows as ShardReport does."""
 
     release: str
     dispatching: bool
     dispatch_paused_reason: str | None
     agent: bool
     shards: list[ShardReport]
+    takes_key_hashes: bool = False
 
 
 class FiguresReport(msgspec.Struct, frozen=True, array_like=True):
@@ -138,3 +148,7 @@ class Peers(Protocol):
     async def figures(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
         """What that node says of itself, and has counted in points that began after an instant: as many as it tells at once.
         None: its release doesn't tell. Unavailable, within the time that reports may take."""
+
+    async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
+        """Has the nodes (addresses by incarnation) read the namespaces anew. Which of them have, of those that answered in
+        time; a node of an earlier release never does."""

@@ -258,7 +258,8 @@ class Store(Protocol):
         """All of them. A strong read."""
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """Inserts (create) or replaces it whole; False when it exists already, or doesn't exist, respectively."""
+        """Inserts it (create); False when it exists already. Otherwise replaces the one whose version is one less, whole;
+        False when there is none of that version: somebody else has changed it."""
 
     async def api_keys(self) -> builtins.list[ApiKey]:
         """All of them."""

@@ -11,6 +11,7 @@ from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.contract.access import KEY_HASH
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.server.agent import ServiceAgent
@@ -144,6 +145,7 @@ async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
         "headers": [(name, value) for name, value in request.headers if name not in _OF_THE_CONNECTION],
         "client": None,
         "server": None,
+        KEY_HASH: request.key_hash,
     }
     answer = HttpAnswer(request.id, 500, [], b"")
     whole = False

@@ -280,7 +280,8 @@ class MemoryStore:
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         """See the port."""
-        if (namespace.name in self._namespaces) == create:
+        stored = self._namespaces.get(namespace.name)
+        if stored is not None if create else stored is None or stored.version != namespace.version - 1:
             return False
         self._namespaces[namespace.name] = namespace
         return True

@@ -242,8 +242,11 @@ class MysqlStore:
         """See the port."""
         name, record = text(namespace.name), text(encode_namespace(namespace).decode())
         if not create:
-            sql = b"UPDATE namespaces SET namespace_record = %b WHERE namespace_name = %b" % (record, name)
-            return await self._changes(sql) > 0
+            sql = (
+                b"UPDATE namespaces SET namespace_record = %b WHERE namespace_name = %b "
+                b"AND CAST(COALESCE(JSON_EXTRACT(namespace_record, '$.version'), 0) AS SIGNED) = %d"
+            )
+            return await self._changes(sql % (record, name, namespace.version - 1)) > 0
         return await self._write(
             lambda connection: self._insert(connection, b"INSERT INTO namespaces VALUES (%b, %b)" % (name, record))
         )

@@ -228,9 +228,12 @@ class PostgresStore:
         record = encode_namespace(namespace).decode()
         if create:
             sql = "INSERT INTO namespaces VALUES ($2, $1) ON CONFLICT DO NOTHING RETURNING 1"
-        else:
-            sql = "UPDATE namespaces SET namespace_record = $1 WHERE namespace_name = $2 RETURNING 1"
-        return await self._changes(sql, record, namespace.name)
+            return await self._changes(sql, record, namespace.name)
+        sql = (
+            "UPDATE namespaces SET namespace_record = $1 WHERE namespace_name = $2 "
+            "AND coalesce((namespace_record::json ->> 'version')::bigint, 0) = $3 RETURNING 1"
+        )
+        return await self._changes(sql, record, namespace.name, namespace.version - 1)
 
     async def api_keys(self) -> builtins.list[ApiKey]:
         """See the port. By key_id."""

@@ -277,9 +277,13 @@ class SqliteStore:
         record = encode_namespace(namespace).decode()
         if create:
             sql = "INSERT INTO namespaces (namespace_record, namespace_name) VALUES (?, ?) ON CONFLICT DO NOTHING"
-        else:
-            sql = "UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ?"
-        return await self._write(lambda connection: _changes(connection, sql, record, namespace.name) > 0)
+            return await self._write(lambda connection: _changes(connection, sql, record, namespace.name) > 0)
+        sql = (
+            "UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ? "
+            "AND coalesce(json_extract(namespace_record, '$.version'), 0) = ?"
+        )
+        former = namespace.version - 1
+        return await self._write(lambda connection: _changes(connection, sql, record, namespace.name, former) > 0)
 
     async def api_keys(self) -> builtins.list[ApiKey]:
         """See the port. By key_id."""

@@ -40,9 +40,19 @@ class AdministrationConformance(StoreSuite):
         assert await store.put_namespace(namespace("a", secret="whsec_x"), create=True) is True
         assert await store.put_namespace(namespace("b", paused=True), create=True) is False
         assert sorted(n.name for n in await store.namespaces() if not n.paused) == ["a", "b"]
-        changed = namespace("b", paused=True, history=HistoryMode.NONE, retention_us=5, updated_at=9)
+        changed = namespace("b", paused=True, history=HistoryMode.NONE, retention_us=5, updated_at=9, version=1)
         assert await store.put_namespace(changed, create=False) is True
         assert {n.name: n for n in await store.namespaces()}["b"] == changed
+
+    async def test_of_changes_to_one_version_of_a_namespace_one_is_made(self, store: Store) -> None:
+        await store.put_namespace(namespace("n", version=1), create=True)
+        await store.put_namespace(namespace("other", version=1), create=True)
+        for stale in (0, 1, 3):
+            assert await store.put_namespace(namespace("n", paused=True, version=stale), create=False) is False
+        changes = [namespace("n", retention_us=number, version=2) for number in range(5)]
+        made = await asyncio.gather(*(store.put_namespace(change, create=False) for change in changes))
+        assert sorted(made) == [False] * 4 + [True]
+        assert await store.namespaces() == [changes[made.index(True)], namespace("other", version=1)]
 
     async def test_api_keys(self, store: Store) -> None:
         key = ApiKey("k1", "0" * 64, Role.WRITE, ("default",), (), 5, "für CI")

@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import SOON, running, until, view
+from tests.support.cluster import SOON, running, through, until, view
 from tests.support.http import Client
+from tests.support.ports import free_port
+from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
+from tocsin.config import load_settings
+from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.server.stores import open_store
 
 FAR = "2099-01-01T00:00:00Z"
 CALL = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}
@@ -82,6 +87,36 @@ async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, p
             status, made = await submit(server, tenant)
             assert status == 202, made
         assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
+
+
+async def test_a_node_shows_the_agents_node_who_asks_and_not_the_key(tmp_path: Path, postgresql_url: str) -> None:
+    """What nodes send to one another can be read on the way."""
+    tenant, other = _new_id(), _new_id()
+    secret, seen = "tk_1_a-secret-of-the-tenant", list[bool]()
+    port = free_port()
+    async with Proxy(("127.0.0.1", port)) as proxy:
+        one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
+        through(one, proxy, port)
+        async with running(one, two):
+            await until_led_by(two, "one")
+            store = open_store(load_settings({"store": postgresql_url}))
+            await store.open(16)
+            await store.put_api_key(ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
+            await store.close()
+            proxy.when(secret.encode(), lambda: seen.append(True))
+            client = Client(two.address, {"authorization": f"Bearer {secret}"})
+            path = f"/api/tenants/{tenant}/service-calls"
+
+            async def known() -> bool:
+                return (await client.post(path, CALL))[0] == 202
+
+            await until(known)
+            assert (await client.post(path.replace(tenant, other), CALL))[0] == 403
+            client.close()
+            client = Client(two.address, {"authorization": "Bearer another"})
+            assert (await client.post(path, CALL))[0] == 401
+            client.close()
+    assert seen == []
 
 
 async def until_led_by(server: ServerProcess, name: str) -> bool:

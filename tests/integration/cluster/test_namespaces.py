@@ -1,0 +1,89 @@
+"""What one node changes of a namespace, every node goes by once it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.support.cluster import node, now_us, running, shared_by, until
+from tests.support.http import Client, Receiver
+from tocsin.callbacks.signing import sign
+from tocsin.model.instants import format_instant, parse_instant
+
+SECRET = "whsec_" + "c2VjcmV0LW9mLTMyLWJ5dGVzLXBhZGRlZC10by1pdCE="
+
+
+def is_signed(headers: dict[str, str]) -> bool:
+    expected = sign(SECRET, headers["webhook-id"], int(headers["webhook-timestamp"]), headers[":body"].encode())
+    return headers.get("webhook-signature") == expected
+
+
+async def test_timers_of_a_namespace_made_at_another_node_are_signed_from_the_first_on(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    """A receiver that verifies refuses an unsigned call for good."""
+    signed: dict[str, bool] = {}
+
+    def verify(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:
+        signed[f"{body['namespace']} {body['timerId']}"] = is_signed(headers)
+        return (200 if is_signed(headers) else 401), b""
+
+    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
+    async with Receiver(verify) as receiver, running(*servers):
+        await shared_by(servers, {"one", "two", "three"})
+        clients = [Client(server.address) for server in servers]
+        for round in range(3):
+            name = f"space-{round}"
+            status, made = await clients[round].post(
+                "/api/v1/namespaces/create", {"name": name, "secret": SECRET, "numShards": 16}
+            )
+            assert status == 200, made
+            timers = [
+                {"namespace": name, "id": f"t{n}", "delay": "1ms", "callbackUrl": receiver.url} for n in range(40)
+            ]
+            status, answer = await clients[round].post("/api/v1/timers/batch/create", {"timers": timers})
+            assert status == 200
+            assert all("timer" in result for result in answer["results"])
+
+        async def all_called() -> bool:
+            return len(signed) == 120
+
+        await until(all_called)
+        assert [name for name, was_signed in signed.items() if not was_signed] == []
+        for client in clients:
+            client.close()
+
+
+async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: Path, postgresql_url: str) -> None:
+    fired: list[int] = []
+
+    def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
+        fired.append(parse_instant(str(body["firedAt"])))
+        return 200, b""
+
+    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
+    async with Receiver(answer) as receiver, running(*servers):
+        await shared_by(servers, {"one", "two", "three"})
+        client = Client(servers[0].address)
+        began = now_us() + 500_000
+        timers = [
+            {
+                "namespace": "default", "id": f"t{number}", "executeAt": format_instant(began + number * 10_000),
+                "callbackUrl": receiver.url,
+            }
+            for number in range(600)
+        ]  # fmt: skip
+        assert (await client.post("/api/v1/timers/batch/create", {"timers": timers}))[0] == 200
+
+        async def some_called() -> bool:
+            return len(fired) >= 20
+
+        await until(some_called)
+        status, answered = await client.post("/api/v1/namespaces/update", {"name": "default", "paused": True})
+        acknowledged = now_us()
+        assert (status, answered["paused"]) == (200, True)
+        assert acknowledged < began + 5_000_000
+        # Longer than a node's knowledge of namespaces may last.
+        await asyncio.sleep(max(began + 6_500_000 - now_us(), 0) / 1e6)
+        assert [instant - acknowledged for instant in fired if instant > acknowledged] == []
+        client.close()
