@@ -13,6 +13,7 @@ from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
 from tocsin.agent.events import AgentObserver, AgentStepFailed
+from tocsin.agent.execution.checks import ExecutionChecks
 from tocsin.agent.execution.executor import Executor
 from tocsin.agent.execution.handlers import ExecutionHandlers
 from tocsin.agent.messages import Registry
@@ -66,10 +67,11 @@ class AgentModules:
         self._timer = TimerModule(timers, bus, registry, clock, observe)
         self._timer.attach()
         self._executor = Executor(database.executions, client, registry, clock, limits, observe)
-        ExecutionHandlers(self._executor, registry).subscribe(bus)
+        checks = ExecutionChecks(database.executions, self._executor, registry, clock, limits, observe)
+        ExecutionHandlers(self._executor, checks, registry).subscribe(bus)
         self._dispatcher = OutboxDispatcher(database.outbox, bus, clock, limits, observe, random.Random())
-        checks = Checks(partial(check_request, limits=settings.callback_limits()), rules.url, rules.instant)
-        self.calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks)
+        input_checks = Checks(partial(check_request, limits=settings.callback_limits()), rules.url, rules.instant)
+        self.calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, input_checks)
 
     async def start(self) -> None:
         """Begins to take and make calls. Raises BusUnavailable, StoreError or ConfigError; `abandon` has to follow then."""
