@@ -241,7 +241,17 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     """)
     await setup.execute("SELECT pg_advisory_lock(4711)")
     one = call()
-    inserting = asyncio.create_task(insert(database, one))
+    told: list[OutboxRow] = []
+    unknown: list[OutboxRow] = []
+    database.outbox.on_appended(told.extend)
+    database.outbox.on_unknown(unknown.extend)
+    sent = envelope(one)
+
+    def work(t: Transaction) -> None:
+        t.insert([one])
+        t.append([sent])
+
+    inserting = asyncio.create_task(database.calls.transact(work))
     # There is nothing to wait on for a backend that waits.
     async with asyncio.timeout(PATIENCE_S):
         while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
@@ -249,6 +259,8 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     await terminate_sessions(postgresql_url, "tocsin agent")
     with pytest.raises(OutcomeUnknown):
         await inserting
+    assert told == []
+    assert [row.envelope for row in unknown] == [sent]
     await setup.execute("SELECT pg_advisory_unlock_all()")
     await setup.close()
     assert await load(database, one.key) is None

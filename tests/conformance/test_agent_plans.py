@@ -74,6 +74,7 @@ CASES = {
     ),
     "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
+    "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),
     "unfinished": Case(execution_log.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment": NOW}),

@@ -19,6 +19,7 @@ from tests.support.agent_database import (
     start,
 )
 from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.execution.ports import LoggedExecution
 from tocsin.agent.messages import Key
 from tocsin.agent.outbox.ports import OutboxRow
 
@@ -138,6 +139,19 @@ async def test_an_execution_finishes_once_with_its_event(database: AgentDatabase
     ]
     assert shown[0].response_headers == ended.response_headers
     assert shown[1].response_headers is None
+    third = start(one)
+    await database.executions.begin([(third, envelope(one))])
+    keys = [row[:3] for row in (begun, other, third, unknown)]
+    assert await database.executions.find(keys) == {
+        begun.execution_id: LoggedExecution(begun, ended._replace(response_body="nul \ufffd")),
+        other.execution_id: LoggedExecution(other, failed),
+        third.execution_id: LoggedExecution(third, None),
+    }
+    assert await database.executions.find([(OTHER_TENANT, *keys[0][1:])]) == {}
+    assert await database.executions.find([]) == {}
+    report = envelope(one)
+    await database.executions.report([report])
+    assert (await database.outbox.unpublished(last, 10))[-1].envelope == report
 
 
 # ------------------------------------------------------------------ outbox

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CheckExecution,
     ErrorMeta,
     ExecutionFailed,
     ExecutionInterrupted,
@@ -165,7 +166,9 @@ class ServiceCallMachine(RuleBasedStateMachine):
         step = service_call.watch(call, now_us=self.now_us, new_id=self.new_id, limits=LIMITS)
         assert (step is not None) == (call.watch_at is not None and call.watch_at <= self.now_us)
         if step is not None and call.status is Status.RUNNING and call.started_at is not None:
-            assert step.after.status is Status.FAILED
+            assert [type(message) for message in step.messages] == [CheckExecution]
+        if step is not None:
+            assert step.after.status is Status.RUNNING
         self.take(step, may_order=call.status is Status.SCHEDULED)
         if step is not None and self.call.watch_at is not None:
             assert self.call.watch_at > self.now_us

@@ -32,6 +32,8 @@ class MemoryTables:
     failures: dict[int, tuple[int, str]] = field(default_factory=dict)
     fail_next: list[Exception] = field(default_factory=list)
     told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
+    #: The outbox's listeners for commits of unknown outcome.
+    notified: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
     #: Transactions that ended well.
     commits: int = 0
     #: Called between the reading and the writing of a transaction's changes.
@@ -164,6 +166,9 @@ class MemoryOutbox:
 
     def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
         self._tables.told.append(told)
+
+    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._tables.notified.append(notified)
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
         self.pages += 1

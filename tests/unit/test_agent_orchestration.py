@@ -407,7 +407,7 @@ class TestEvents:
 
 
 class TestWatchdog:
-    async def test_it_dispatches_repeats_and_fails(self, world: World):
+    async def test_it_dispatches_repeats_and_asks(self, world: World):
         limits = world.limits
         overdue = await world.scheduled(SECOND)
         waiting = await world.scheduled(3_600 * SECOND)
@@ -423,15 +423,15 @@ class TestWatchdog:
         assert rescued == {
             overdue.service_call_id: "dispatched",
             unstarted.service_call_id: "repeated",
-            stuck.service_call_id: "failed",
+            stuck.service_call_id: "checked",
         }
         assert world.call(overdue).status is Status.RUNNING
         assert world.execution_id(unstarted) == execution_id
-        assert world.call(stuck).status is Status.FAILED
+        assert world.call(stuck).status is Status.RUNNING
         assert world.call(waiting).status is Status.SCHEDULED
         last = {envelope.aggregate_id: envelope for envelope in world.tables.messages()}
         assert last[unstarted.service_call_id].type == "StartExecution"
-        assert last[stuck.service_call_id].type == "ServiceCallFailed"
+        assert last[stuck.service_call_id].type == "CheckExecution"
         for key in (overdue, unstarted, stuck):
             assert last[key.service_call_id].causation_id is None
             assert last[key.service_call_id].correlation_id == "corr"

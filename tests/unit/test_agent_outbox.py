@@ -24,6 +24,7 @@ from tocsin.agent.events import (
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import DueTimeReached, Registry
 from tocsin.agent.outbox.dispatcher import OutboxDispatcher
+from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.uuid7 import Uuid7Source
@@ -258,6 +259,44 @@ async def test_rows_of_which_nobody_told_are_found():
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == unheard
     await world.dispatcher.close()
+
+
+async def test_rows_of_a_commit_of_unknown_outcome_go_before_later_ones_of_their_aggregate(world: World):
+    world.dispatcher.start()
+    world.append(1)
+    await world.outbox.all_settled()
+    aggregate_id = world.new_id()
+    for landed in (True, False):
+        world.tables.tell = False
+        unknown = world.append(2, aggregate_id) if landed else world.envelopes(2, aggregate_id)
+        numbers = range(100, 102)
+        for notified in world.tables.notified:
+            notified([OutboxRow(number, envelope) for number, envelope in zip(numbers, unknown, strict=True)])
+        world.tables.tell = True
+        later = world.append(1, aggregate_id)
+        other = world.append(1)
+        await world.outbox.all_settled()
+        expected = [*(unknown if landed else []), *later]
+        assert [sent for sent in world.bus.posts if sent.aggregate_id == aggregate_id][-len(expected) :] == expected
+        assert other[0] in world.bus.posts
+
+
+async def test_rows_that_land_after_the_search_go_before_later_ones(world: World):
+    world.dispatcher.start()
+    aggregate_id = world.new_id()
+    unknown = world.envelopes(1, aggregate_id)
+    for notified in world.tables.notified:
+        notified([OutboxRow(1, unknown[0])])
+    searched = world.outbox.pages
+    async with asyncio.timeout(PATIENCE_S):
+        while world.dispatcher.behind or world.outbox.pages == searched:  # noqa: ASYNC110 -- nothing reports the end of a search
+            await asyncio.sleep(0)
+    world.tables.tell = False
+    world.tables.append(unknown)
+    world.tables.tell = True
+    later = world.append(1, aggregate_id)
+    await world.outbox.all_settled()
+    assert world.bus.posts == [*unknown, *later]
 
 
 async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: World):

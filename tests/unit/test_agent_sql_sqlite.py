@@ -115,8 +115,8 @@ async def test_an_io_error_of_the_commit_leaves_the_outcome_unknown(
     with monkeypatch.context() as patched:
         patched.setattr(Connection, "commit", failing)
         with pytest.raises(OutcomeUnknown):
-            await database.write(lambda c: add(c, 1), lambda: told.append(1))
-    assert told == []
+            await database.write(lambda c: add(c, 1), lambda: told.append(1), lambda: told.append(-1))
+    assert told == [-1]
     assert await database.write(lambda c: add(c, 2)) == 2
 
 

@@ -33,7 +33,7 @@ class ServiceCallChanged(NamedTuple):
 
 class CallRescued(NamedTuple):
     """The watchdog acted; `action` is dispatched (it was due and nobody had said so), repeated (the order to execute was
-    sent again) or failed."""
+    sent again) or checked (its execution had begun, and Execution is asked how it ended)."""
 
     action: str
     tenant_id: str

@@ -53,7 +53,8 @@ class AgentLimits:
     watchdog_batch_max: int = 500
     #: How far behind a call may be before it acts.
     watchdog_grace_us: int = 15_000_000
-    #: A call whose execution has been ordered and never began for this long fails.
+    #: An execution that hasn't begun this long after it was ordered isn't begun any more: its call fails. Also the longest
+    #: pause between two questions of the watchdog about one call.
     start_timeout_us: int = 3_600_000_000
     #: Outbox rows that are sent, or wait to be, and not yet marked as published.
     outbox_in_flight_max: int = 5_000

@@ -98,10 +98,18 @@ class ScheduleTimer(Message, frozen=True):
 
 
 class StartExecution(Message, frozen=True):
-    """Make the request. A second one with the same `execution_id` does nothing."""
+    """Make the request. A second one with the same `execution_id` does nothing, and so does one that comes too late
+    (`ordered_at`), but for a report that it failed."""
 
     execution_id: str
     request_spec: RequestSpec
+
+
+class CheckExecution(Message, frozen=True):
+    """Report again how this execution ended, if it has. `begun`: its ExecutionStarted has arrived."""
+
+    execution_id: str
+    begun: bool = False
 
 
 # ------------------------------------------------------------------ replies to commands
@@ -209,6 +217,7 @@ COMMANDS: tuple[type[Message], ...] = (
     DeleteServiceCall,
     ScheduleTimer,
     StartExecution,
+    CheckExecution,
 )
 REPLIES: tuple[type[Message], ...] = (CommandAccepted, CommandRefused)
 EVENTS: tuple[type[Message], ...] = (
@@ -300,6 +309,11 @@ class Registry:
     def check(self, envelope: Envelope) -> None:
         """Raises InvalidMessage unless `open` would succeed."""
         self.open(envelope)
+
+
+def ordered_at(execution_id: str) -> int:
+    """When the execution was ordered, microseconds: a UUID v7 begins with the milliseconds of its making."""
+    return int(execution_id[:8] + execution_id[9:13], 16) * 1_000
 
 
 def _check_ids(envelope: Envelope) -> None:

@@ -21,7 +21,7 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_polls": (("result",), "Looks for due schedules: done or failed."),
     "tocsin_agent_executions": (("result",), "Executions that ended: succeeded, or the kind of the error."),
     "tocsin_agent_executions_interrupted": ((), "Executions that an earlier run of the process left unfinished."),
-    "tocsin_agent_calls_rescued": (("action",), "Calls that the watchdog had to help: dispatched, repeated, failed."),
+    "tocsin_agent_calls_rescued": (("action",), "Calls that the watchdog had to help: dispatched, repeated, checked."),
     "tocsin_agent_messages_published": ((), "Outbox rows that went to the bus."),
     "tocsin_agent_publish_failures": (("type",), "Attempts to publish a row that failed."),
     "tocsin_agent_messages_parked": (("type",), "Rows that can never be published and were set aside."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -13,11 +13,12 @@ import msgspec
 
 from tests.support.patience import PATIENCE_S
 from tocsin.agent.events import AgentEvent
+from tocsin.agent.execution.checks import ExecutionChecks
 from tocsin.agent.execution.executor import Executor
 from tocsin.agent.execution.handlers import ExecutionHandlers
-from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
+from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Message, Registry, RequestSpec, StartExecution
+from tocsin.agent.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.limits import CallbackLimits
@@ -118,6 +119,15 @@ class MemoryLog:
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
         """See ExecutionLog."""
         return [start for start, end in self.rows.values() if end is None][:limit]
+
+    async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
+        """See ExecutionLog."""
+        await self.open.wait()
+        return {id_: LoggedExecution._make(self.rows[id_]) for _, _, id_ in keys if id_ in self.rows}
+
+    async def report(self, events: Sequence[Envelope]) -> None:
+        """See ExecutionLog."""
+        self.outbox.extend(events)
 
 
 class FakeDelivery:
@@ -236,7 +246,8 @@ class Bench:
         self.events: list[AgentEvent] = []
         self.caller = HttpCaller(CallbackLimits(), self.egress, clock)
         self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.observe)
-        self.handlers = ExecutionHandlers(self.executor, self.registry)
+        checks = ExecutionChecks(self.log, self.executor, self.registry, clock, self.limits, self.observe)
+        self.handlers = ExecutionHandlers(self.executor, checks, self.registry)
         self._numbers = itertools.count(1)
         return self
 
@@ -265,9 +276,20 @@ class Bench:
         return FakeDelivery(envelope, self.changes)
 
     async def hand_over(self, *deliveries: FakeDelivery) -> None:
-        """Gives them to the handler as one batch; it has to keep them all."""
-        await self.handlers.start_executions(deliveries)
-        assert all(delivery.kept for delivery in deliveries)
+        """Gives them to the handler as one batch; it has to keep them all, but those it can't read."""
+        await self.handlers.handle(deliveries)
+        assert all(delivery.kept or delivery.settled is not None for delivery in deliveries)
+
+    async def check(self, order: FakeDelivery, *, begun: bool = True) -> list[Message]:
+        """Asks how the execution that was ordered ended; returns the events that this made."""
+        known, message = len(self.log.outbox), self.registry.open(order.envelope)
+        assert isinstance(message, StartExecution)
+        asked = self.delivery(CheckExecution(message.service_call_id, message.execution_id, begun))
+        await self.handlers.handle([asked])
+        assert not asked.kept
+        said = self.log.outbox[known:]
+        assert all(envelope.causation_id == asked.envelope.id for envelope in said)
+        return [self.registry.open(envelope) for envelope in said]
 
     async def run(self, *deliveries: FakeDelivery) -> list[Message]:
         """Hands over, waits for the ends, returns the events of the ends in the order of the deliveries."""

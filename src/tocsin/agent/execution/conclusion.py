@@ -78,3 +78,9 @@ def _end(order: Order, now_us: int, response: ResponseMeta | None, error: ErrorM
 
 def _error_text(error: ErrorMeta) -> str:
     return f"{error.kind}: {error.message}" if error.message else error.kind
+
+
+def error_of(text: str, latency_ms: float) -> ErrorMeta:
+    """The error whose text is in the log."""
+    kind, _, message = text.partition(": ")
+    return ErrorMeta(kind, message, latency_ms)

@@ -76,6 +76,10 @@ class Executor:
         """Orders that wait for room."""
         return self._slots.held
 
+    def knows(self, execution_id: str) -> bool:
+        """Whether its order is here: waiting, under way, or its end not logged yet."""
+        return execution_id in self._orders
+
     async def recover(self) -> int:
         """See `recovery.recover`; before the bus delivers anything."""
         return await recover(

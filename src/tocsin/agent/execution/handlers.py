@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tocsin.agent.execution.checks import Check, ExecutionChecks
 from tocsin.agent.execution.executor import Executor
-from tocsin.agent.messages import Registry, StartExecution
+from tocsin.agent.messages import CheckExecution, Registry, StartExecution
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
 
 SUBSCRIBER = "execution"
+TYPES = (StartExecution, CheckExecution)
 
 
 class ExecutionHandlers:
-    """Gives StartExecution messages to the executor, which settles them when the log has them: backpressure is what the
-    bus lets wait unsettled."""
+    """Gives orders to the executor, which settles them when the log has them: backpressure is what the bus lets wait
+    unsettled. Questions are settled when they have been answered."""
 
-    def __init__(self, executor: Executor, registry: Registry) -> None:
+    def __init__(self, executor: Executor, checks: ExecutionChecks, registry: Registry) -> None:
         self._executor = executor
+        self._checks = checks
         self._registry = registry
 
     def subscribe(self, bus: Bus) -> None:
         """Before the bus starts."""
-        bus.subscribe(SUBSCRIBER, (StartExecution.__name__,), self.start_executions)
+        bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle)
 
-    async def start_executions(self, deliveries: Sequence[Delivery]) -> None:
-        """See tocsin.ports.bus.Handler. A message that can't be read fails alone."""
-        orders = []
+    async def handle(self, deliveries: Sequence[Delivery]) -> None:
+        """A tocsin.ports.bus.Handler. A message that can't be read fails alone; what the log raises fails the questions."""
+        orders, checks = [], []
         for delivery in deliveries:
-            delivery.keep()
             try:
                 message = self._registry.open(delivery.envelope)
-                if not isinstance(message, StartExecution):
+                if isinstance(message, StartExecution):
+                    delivery.keep()
+                    orders.append((delivery, message))
+                elif isinstance(message, CheckExecution):
+                    checks.append(Check(delivery.envelope, message))
+                else:
                     raise InvalidMessage(f"{delivery.envelope.type} is not for the execution module")
             except InvalidMessage as error:
                 delivery.fail(error)
-            else:
-                orders.append((delivery, message))
         self._executor.submit(orders)
+        if checks:
+            await self._checks.answer(checks)

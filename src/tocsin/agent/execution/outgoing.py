@@ -8,7 +8,7 @@ from tocsin.agent.execution.order import Order
 from tocsin.agent.execution.ports import ExecutionStart
 from tocsin.agent.execution.redaction import cut_text, redact_header, secrets_of, snippet
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import RequestSpec
+from tocsin.agent.messages import RequestSpec, ordered_at
 from tocsin.model.answer import NoResponse
 from tocsin.model.redaction import redact_url
 from tocsin.ports.http import Request
@@ -25,7 +25,7 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
     """Gives the order its request and its secrets; returns the row with which its execution begins."""
     spec = order.spec
     headers = _headers(spec, order.correlation_id)
-    body, problem = b"", None
+    body, problem = b"", _overdue(order, now_us, limits)
     if not isinstance(spec.body, msgspec.UnsetType):
         try:
             body, content_type = encode_body(spec.body)
@@ -52,6 +52,15 @@ def prepare(order: Order, now_us: int, limits: AgentLimits) -> ExecutionStart:
         request_headers={name: redact_header(name, value, bytes_max) for name, value in pairs},
         request_body=snippet(body, bytes_max, order.secrets).text if has_body else None,
     )
+
+
+def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:
+    """Why it is too late to begin. The log decides it, as the one place that also decides what begins: a call that failed
+    for this reason can't be executed by an order that comes later still."""
+    waited_us = now_us - ordered_at(order.execution_id)
+    if waited_us < limits.start_timeout_us:
+        return None
+    return NoResponse("START_TIMEOUT", f"not begun {waited_us / 1e6:.0f} s after it was ordered", final=True)
 
 
 def encode_body(body: msgspec.Raw) -> tuple[bytes, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from tocsin.agent.messages import Key
@@ -41,6 +41,13 @@ class ExecutionEnd(NamedTuple):
     error_message: str | None
 
 
+class LoggedExecution(NamedTuple):
+    """A row of the log; `end` None: it has not finished."""
+
+    start: ExecutionStart
+    end: ExecutionEnd | None
+
+
 class ExecutionLog(Protocol):
     """The table `http_execution_log`, with the outbox in the same transaction. All raise StoreError."""
 
@@ -53,3 +60,9 @@ class ExecutionLog(Protocol):
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
         """Rows that began and have not finished, of all tenants, in no special order."""
+
+    async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
+        """The rows that there are by tenant, call and execution, under their execution ids."""
+
+    async def report(self, events: Sequence[Envelope]) -> None:
+        """Adds events about rows to the outbox; the rows stay as they are."""

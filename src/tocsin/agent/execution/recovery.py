@@ -19,7 +19,7 @@ async def recover(
     is being executed on this database. `rows_max` is how many are dealt with in one transaction. Raises StoreError."""
     interrupted = 0
     while rows := await log.unfinished(rows_max):
-        completed = await log.finish([_interruption(row, registry, now_us()) for row in rows])
+        completed = await log.finish([interruption(row, registry, now_us()) for row in rows])
         if not completed:
             # They went away meanwhile, or somebody else completes them.
             break
@@ -29,8 +29,13 @@ async def recover(
     return interrupted
 
 
-def _interruption(row: ExecutionStart, registry: Registry, now_us: int) -> tuple[ExecutionEnd, Envelope]:
+def interruption(
+    row: ExecutionStart, registry: Registry, now_us: int, causation_id: str | None = None
+) -> tuple[ExecutionEnd, Envelope]:
+    """The end of a row that nobody is executing any more, and the event that reports it."""
     event = ExecutionInterrupted(row.service_call_id, row.execution_id, row.started_at, now_us)
     end = ExecutionEnd(row.tenant_id, row.service_call_id, row.execution_id, now_us, None, None, None, INTERRUPTED)
-    # Nothing but the restart caused it; the message that had ordered the execution is not in the log.
-    return end, registry.seal(event, tenant_id=row.tenant_id, correlation_id=row.correlation_id, causation_id=None)
+    # Without a cause it is the restart's; the message that had ordered the execution is not in the log.
+    return end, registry.seal(
+        event, tenant_id=row.tenant_id, correlation_id=row.correlation_id, causation_id=causation_id
+    )

@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CheckExecution,
     ErrorMeta,
     ExecutionFailed,
     ExecutionInterrupted,
@@ -32,6 +33,7 @@ from tocsin.agent.messages import (
     ServiceCallSucceeded,
     StartExecution,
     SubmitServiceCall,
+    ordered_at,
 )
 
 
@@ -196,26 +198,28 @@ def interrupted(
 
 
 def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
-    """What has to happen because nothing has happened for too long; None while nothing is overdue."""
+    """What has to happen because nothing has happened for too long; None while nothing is overdue.
+
+    It never ends a call: whether an execution can still succeed is known to the execution log alone, and what the log
+    says may be under way. A call that has a result gets it reported again; one whose order was lost gets another order,
+    under the same execution id.
+    """
     if call.watch_at is None or now_us < call.watch_at:
         return None
     if call.status is Status.SCHEDULED:
         return due(call, call.due_at, now_us=now_us, new_id=new_id, limits=limits)
     if call.status is not Status.RUNNING or call.execution_id is None:
         return None
-    if call.started_at is not None:
-        text = f"no result {(now_us - call.started_at) / 1e6:.0f} s after the execution began"
-        return _fail(call, now_us, ErrorMeta("WATCHDOG_TIMEOUT", text, (now_us - call.started_at) / 1e3))
-    ordered_at = _ordered_at(call.execution_id)
-    waited_us = max(now_us - ordered_at, 0)
-    if waited_us >= limits.start_timeout_us:
-        return _fail(
-            call, now_us, ErrorMeta("START_TIMEOUT", f"not begun {waited_us / 1e6:.0f} s after it was ordered")
-        )
-    # Each pause is as long as the wait so far: orders that only stand in a queue are not multiplied.
-    again_at = min(now_us + max(limits.watchdog_grace_us, waited_us), ordered_at + limits.start_timeout_us)
-    after = msgspec.structs.replace(call, watch_at=max(again_at, now_us + 1))
-    return Step(after, (StartExecution(call.service_call_id, call.execution_id, call.request_spec),))
+    key, begun = call.service_call_id, call.started_at is not None
+    since_us = ordered_at(call.execution_id) if call.started_at is None else call.started_at
+    # Each pause is as long as the wait so far, so that a long outage, or a long queue, doesn't multiply the messages.
+    waited_us = max(now_us - since_us, limits.watchdog_grace_us)
+    after = msgspec.structs.replace(call, watch_at=now_us + min(waited_us, limits.start_timeout_us))
+    check = CheckExecution(key, call.execution_id, begun)
+    if begun:
+        return Step(after, (check,))
+    # The question goes first: the order stays in hand for as long as it waits for a place at its destination.
+    return Step(after, (check, StartExecution(key, call.execution_id, call.request_spec)))
 
 
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:
@@ -232,8 +236,3 @@ def _fail(call: ServiceCall, at_us: int, error: ErrorMeta, response: ResponseMet
         call, status=Status.FAILED, finished_at=at_us, outcome=Outcome(response, error), watch_at=None
     )
     return Step(after, (ServiceCallFailed(call.service_call_id, error, response),))
-
-
-def _ordered_at(execution_id: str) -> int:
-    """When the execution was ordered, microseconds: a UUID v7 begins with the milliseconds of its making."""
-    return int(execution_id[:8] + execution_id[9:13], 16) * 1_000

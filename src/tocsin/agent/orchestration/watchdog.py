@@ -94,7 +94,7 @@ class Watchdog:
             if step is not None:
                 # Nothing but time caused it.
                 fold.take(call.key, step, None)
-                fold.events.append(_rescued(call, step.after, now_us))
+                fold.events.append(_rescued(call, now_us))
         fold.write()
         return len(calls), fold.events
 
@@ -118,13 +118,12 @@ class Watchdog:
         return purged
 
 
-def _rescued(before: ServiceCall, after: ServiceCall, now_us: int) -> CallRescued:
-    if after.status is Status.FAILED:
-        action, since = "failed", before.started_at
-    elif before.status is Status.SCHEDULED:
+def _rescued(before: ServiceCall, now_us: int) -> CallRescued:
+    since = before.watch_at or now_us
+    if before.status is Status.SCHEDULED:
         action, since = "dispatched", before.due_at
+    elif before.started_at is not None:
+        action = "checked"
     else:
-        action, since = "repeated", None
-    if since is None:
-        since = before.watch_at or now_us
+        action = "repeated"
     return CallRescued(action, before.tenant_id, before.service_call_id, before.correlation_id, now_us - since)

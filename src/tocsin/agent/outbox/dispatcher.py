@@ -53,6 +53,10 @@ class OutboxDispatcher:
         # What was told during a search while there was no taking it, None: more than may be held.
         self._told: list[OutboxRow] | None = None
         self._forgotten: list[int] = []
+        # Aggregates of rows whose commit had an unknown outcome: those that no search has looked for yet, and until when
+        # rows of the others are read from the table, seconds of the event loop.
+        self._doubtful_new: set[str] = set()
+        self._doubtful: dict[str, float] = {}
         self._sending = 0
         self._settled = Alarm()
         self._reader = Alarm()
@@ -65,6 +69,7 @@ class OutboxDispatcher:
     def start(self) -> None:
         """Begins with what an earlier run left; the bus has been started."""
         self._store.on_appended(self._appended)
+        self._store.on_unknown(self._outcome_unknown)
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._purge())]
         self._marks.start()
 
@@ -113,12 +118,31 @@ class OutboxDispatcher:
                 if len(self._told) > self._limits.outbox_in_flight_max:
                     self._told = None
             return
+        if any(self._is_doubtful(row) for row in rows):
+            # Rows that were committed before these may not be known.
+            self._fall_behind()
+            return
         for row in rows:
             if len(self._held) >= self._limits.outbox_in_flight_max:
-                # A search under way doesn't make up for this: what it reads may be older.
                 self._behind, self._told = True, None
                 return
             self._take(row)
+
+    def _outcome_unknown(self, rows: Sequence[OutboxRow]) -> None:
+        """Whether these rows are in the table, only the table can say, and if so, they go before later ones."""
+        if not self._closing:
+            self._doubtful_new.update(row.envelope.aggregate_id for row in rows)
+            self._fall_behind()
+
+    def _is_doubtful(self, row: OutboxRow) -> bool:
+        aggregate_id = row.envelope.aggregate_id
+        return aggregate_id in self._doubtful or aggregate_id in self._doubtful_new
+
+    def _fall_behind(self) -> None:
+        """What is told is read from the table instead, at once."""
+        # A search under way doesn't make up for this: what it reads may be older.
+        self._behind, self._told = True, None
+        self._reader.ring()
 
     def _take(self, row: OutboxRow) -> None:
         if row.number in self._held:
@@ -212,6 +236,8 @@ class OutboxDispatcher:
         """Takes every row that is not held, the oldest first, as far as there is room."""
         limits = self._limits
         self._reading, self._told = True, []
+        began_s = asyncio.get_running_loop().time()
+        looked_for, self._doubtful_new = self._doubtful_new, set()
         after = 0
         try:
             while not self._closing:
@@ -224,13 +250,24 @@ class OutboxDispatcher:
                         return
                     self._take(row)
                 if len(page) < limits.outbox_batch_max:
+                    self._settle_doubts(looked_for, began_s)
+                    looked_for = set()
                     self._caught_up()
                     return
                 after = page[-1].number
         finally:
             self._reading, self._told = False, None
+            self._doubtful_new |= looked_for
             self._held.difference_update(self._forgotten)
             self._forgotten.clear()
+
+    def _settle_doubts(self, looked_for: set[str], began_s: float) -> None:
+        """A whole search has succeeded. A server that answered it decides within a sweep's interval what else was ordered
+        from it; so rows that aren't found by a search after that will never be there."""
+        for aggregate_id in [known for known, until_s in self._doubtful.items() if until_s <= began_s]:
+            del self._doubtful[aggregate_id]
+        until_s = asyncio.get_running_loop().time() + self._limits.outbox_sweep_interval_us / 1e6
+        self._doubtful.update(dict.fromkeys(looked_for, until_s))
 
     def _caught_up(self) -> None:
         """The table held no more when it was read. What was told meanwhile follows; if that was too much, the next search

@@ -23,6 +23,10 @@ class OutboxStore(Protocol):
         """Calls `told` on the event loop after each commit that appended rows, with those rows in their order. Only a
         short cut: whoever misses a call finds the rows by `unpublished`."""
 
+    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
+        """Calls `notified` on the event loop with the rows of each commit whose outcome is unknown: they are in the table,
+        may still get there for a moment, or never. It is called before `told` is for any commit that came after."""
+
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
         """Rows with greater numbers that were neither published nor parked, in order."""
 

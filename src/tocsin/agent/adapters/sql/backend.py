@@ -36,10 +36,16 @@ class Database(Protocol):
     async def lost(self) -> str:
         """Returns why, once the database has gone over to another agent: nothing is written any more."""
 
-    async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
-        """What `work` returns, once it is durable; what it raises, after undoing it. `committed` is called on the event
-        loop after the commit, in the order of commits, even when nobody waits any more. Raises StoreUnavailable when
-        nothing was written, OutcomeUnknown when that can't be known."""
+    async def write(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None = None,
+        unknown: Callable[[], None] | None = None,
+    ) -> T:
+        """What `work` returns, once it is durable; what it raises, after undoing it. Raises StoreUnavailable when nothing
+        was written, OutcomeUnknown when that can't be known. `committed` is called on the event loop after the commit,
+        `unknown` instead of it when the outcome isn't known; both in the order of commits, even when nobody waits any
+        more."""
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, all of it from one state of the database."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from sqlalchemy import Connection, Integer, Text, bindparam, select, text, update
@@ -13,7 +13,7 @@ from tocsin.agent.adapters.sql.statements import Batch, Fields, Given, Query, Ro
 from tocsin.agent.adapters.sql.tables import http_execution_log
 from tocsin.agent.adapters.sql.timer_schedules import call_exists
 from tocsin.agent.adapters.sql.types import FreeText, Instant
-from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
+from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.model.envelope import Envelope
 
 _log = http_execution_log.c
@@ -65,6 +65,9 @@ UNFINISHED = Query(
     {"most": Integer()},
 )
 
+_FOUND = (*_BEGUN, *(name for name in _FINISHED if name not in _KEY))
+FIND = Query(_KEY, lambda given: select(*(_log[name] for name in _FOUND)).where(given.names(http_execution_log, *_KEY)))
+
 _encode = msgspec.json.Encoder().encode
 _headers = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -96,7 +99,29 @@ class SqlExecutionLog:
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
         rows = await self._database.read(lambda connection: UNFINISHED.fetch(connection, most=limit))
-        return [ExecutionStart._make((*row[:7], _headers(row[7]), row[8])) for row in rows]
+        return list(map(_start, rows))
+
+    async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
+        ordered = sorted(keys)
+        rows = await self._database.read(lambda connection: FIND.fetch(connection, ordered)) if ordered else []
+        return {row[2]: LoggedExecution(_start(row), _end(row)) for row in rows}
+
+    async def report(self, events: Sequence[Envelope]) -> None:
+        await self._outbox.write(lambda connection, appended: appended.append(connection, events))
+
+
+def _start(row: Row) -> ExecutionStart:
+    return ExecutionStart._make((*row[:7], _headers(row[7]), row[8]))
+
+
+def _end(row: Row) -> ExecutionEnd | None:
+    finished_at, status, headers, body, error = row[len(_BEGUN) :]
+    if finished_at is None:
+        return None
+    answered = None if status is None else int(status)
+    return ExecutionEnd._make(
+        (*row[:3], finished_at, answered, None if headers is None else _headers(headers), body, error)
+    )
 
 
 def _start_row(start: ExecutionStart) -> Row:

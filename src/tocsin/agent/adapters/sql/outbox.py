@@ -177,9 +177,13 @@ class SqlOutbox:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._told: list[Callable[[Sequence[OutboxRow]], None]] = []
+        self._notified: list[Callable[[Sequence[OutboxRow]], None]] = []
 
     def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
         self._told.append(told)
+
+    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._notified.append(notified)
 
     async def write(self, work: Callable[[Connection, Appended], T]) -> T:
         """`work` in one transaction with what it appends; those who asked are told of it after the commit."""
@@ -189,12 +193,11 @@ class SqlOutbox:
             appended.rows.clear()
             return work(connection, appended)
 
-        return await self._database.write(afresh, lambda: self._tell(appended.rows))
-
-    def _tell(self, rows: list[OutboxRow]) -> None:
-        if rows:
-            for told in self._told:
-                told(rows)
+        return await self._database.write(
+            afresh,
+            lambda: _report(self._told, appended.rows),
+            lambda: _report(self._notified, appended.rows),
+        )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
         rows = await self._database.read(lambda connection: UNPUBLISHED.fetch(connection, after=after, most=limit))
@@ -217,3 +220,9 @@ class SqlOutbox:
         return await self._database.write(
             lambda connection: PURGE.count(connection, before=published_before_us, most=limit)
         )
+
+
+def _report(listeners: Sequence[Callable[[Sequence[OutboxRow]], None]], rows: list[OutboxRow]) -> None:
+    if rows:
+        for listener in listeners:
+            listener(rows)

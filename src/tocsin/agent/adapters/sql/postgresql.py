@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection
@@ -23,7 +24,7 @@ from tocsin.agent.adapters.sql.errors import (
 from tocsin.agent.adapters.sql.postgresql_lock import Claimant, LeaderLock
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
-from tocsin.model.errors import StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -36,6 +37,12 @@ _ANSWER_MARGIN_S = 5.0
 _CONFLICT_PAUSE_S = 0.01
 
 
+class _Outcome(Enum):
+    COMMITTED = auto()
+    REFUSED = auto()
+    UNKNOWN = auto()
+
+
 class _Commits:
     """Tells of commits in the order in which they were ordered.
 
@@ -46,24 +53,26 @@ class _Commits:
     def __init__(self) -> None:
         self._ordered: deque[_Commit] = deque()
 
-    def order(self, committed: Callable[[], None] | None) -> _Commit:
-        commit = _Commit(committed)
+    def order(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> _Commit:
+        commit = _Commit(committed, unknown)
         self._ordered.append(commit)
         return commit
 
-    def settle(self, commit: _Commit, *, success: bool) -> None:
-        commit.settled, commit.success = True, success
-        while self._ordered and self._ordered[0].settled:
+    def settle(self, commit: _Commit, outcome: _Outcome) -> None:
+        commit.outcome = outcome
+        while self._ordered and (decided := self._ordered[0].outcome) is not None:
             first = self._ordered.popleft()
-            if first.success and first.committed is not None:
+            if decided is _Outcome.COMMITTED and first.committed is not None:
                 first.committed()
+            elif decided is _Outcome.UNKNOWN and first.unknown is not None:
+                first.unknown()
 
 
 class _Commit:
-    def __init__(self, committed: Callable[[], None] | None) -> None:
+    def __init__(self, committed: Callable[[], None] | None, unknown: Callable[[], None] | None) -> None:
         self.committed = committed
-        self.settled = False
-        self.success = False
+        self.unknown = unknown
+        self.outcome: _Outcome | None = None
 
 
 class PostgresqlDatabase:
@@ -159,11 +168,16 @@ class PostgresqlDatabase:
         assert self._lock is not None
         return await self._lock.lost()
 
-    async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
-        """What `work` returns, once it is durable. `committed` is called on the event loop then, in the order of the
-        commits, even when nobody waits any more."""
+    async def write(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None = None,
+        unknown: Callable[[], None] | None = None,
+    ) -> T:
+        """What `work` returns, once it is durable. `committed` is called on the event loop then, or `unknown`, in the order
+        of the commits, even when nobody waits any more."""
         # In a task of its own: whoever gives up waiting doesn't interrupt a commit.
-        return await self._run(self._repeat(lambda: self._write_once(work, committed)))
+        return await self._run(self._repeat(lambda: self._write_once(work, committed, unknown)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns, from one state of the database."""
@@ -207,7 +221,12 @@ class PostgresqlDatabase:
                 else:
                     raise postgresql_meaning(error, self._name) from error
 
-    async def _write_once(self, work: Callable[[Connection], T], committed: Callable[[], None] | None) -> T:
+    async def _write_once(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None,
+        unknown: Callable[[], None] | None,
+    ) -> T:
         engine, lock = self._open_engine(), self._lock
         assert lock is not None
         lock.check()
@@ -219,20 +238,28 @@ class PostgresqlDatabase:
         connection = await self._connect(engine)
         try:
             result = await connection.run_sync(fenced)
-            commit = self._commits.order(committed)
-            try:
-                await connection.commit()
-            except BaseException as error:
-                self._commits.settle(commit, success=False)
-                if isinstance(error, DATABASE_ERRORS) and sqlstate(error) not in POSTGRESQL_RETRIED:
-                    raise postgresql_meaning(error, self._name, in_commit=True) from error
-                raise
-            self._commits.settle(commit, success=True)
+            await self._commit(connection, self._commits.order(committed, unknown))
         except BaseException as error:
             await self._give_back(connection, error)
             raise
         await self._give_back(connection, None)
         return result
+
+    async def _commit(self, connection: AsyncConnection, commit: _Commit) -> None:
+        try:
+            await connection.commit()
+        except DATABASE_ERRORS as error:
+            if sqlstate(error) in POSTGRESQL_RETRIED:
+                self._commits.settle(commit, _Outcome.REFUSED)
+                raise
+            meaning = postgresql_meaning(error, self._name, in_commit=True)
+            unknown = isinstance(meaning, OutcomeUnknown)
+            self._commits.settle(commit, _Outcome.UNKNOWN if unknown else _Outcome.REFUSED)
+            raise meaning from error
+        except BaseException:
+            self._commits.settle(commit, _Outcome.UNKNOWN)
+            raise
+        self._commits.settle(commit, _Outcome.COMMITTED)
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
         engine = self._open_engine().execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)

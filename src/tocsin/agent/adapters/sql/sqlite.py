@@ -20,7 +20,7 @@ from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, sqlite_meaning
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.adapters.sql.sqlite_lock import FileLock
-from tocsin.model.errors import StoreLocked, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreLocked, StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[Connection], Any]
@@ -37,6 +37,7 @@ class _Job(NamedTuple):
     work: Work
     done: asyncio.Future[Any]
     committed: Callable[[], None] | None
+    unknown: Callable[[], None] | None
 
 
 class _Settled(NamedTuple):
@@ -132,13 +133,18 @@ class SqliteDatabase:
             patience -= _LOCK_PAUSE_S
             await asyncio.sleep(_LOCK_PAUSE_S)
 
-    async def write(self, work: Callable[[Connection], T], committed: Callable[[], None] | None = None) -> T:
-        """What `work` returns, once it is durable. `committed` is called on the event loop then, in the order of the
-        commits, even when nobody waits any more."""
+    async def write(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None = None,
+        unknown: Callable[[], None] | None = None,
+    ) -> T:
+        """What `work` returns, once it is durable. `committed` is called on the event loop then, or `unknown`, in the order
+        of the commits, even when nobody waits any more."""
         if self._loop is None or self._closed:
             raise StoreUnavailable(f"{self._name} is not open")
         done: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(work, done, committed))
+        self._jobs.put(_Job(work, done, committed, unknown))
         return await done
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -313,6 +319,8 @@ def _settle(settled: list[_Settled]) -> None:
     for job, result, error in settled:
         if error is None and job.committed is not None:
             job.committed()
+        elif isinstance(error, OutcomeUnknown) and job.unknown is not None:
+            job.unknown()
         if job.done.done():
             continue
         if error is None:

@@ -1,0 +1,102 @@
+"""What Execution answers when it is asked how an execution ended, and what it refuses to begin."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
+from tocsin.agent.events import ExecutionsInterrupted
+from tocsin.agent.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
+
+
+async def test_the_end_that_is_in_the_log_is_published_again() -> None:
+    async def reply(arrival: Arrival) -> bytes | None:
+        if b"/broken" in arrival.line.encode():
+            return None
+        long = b"x" * 30 if "/long" in arrival.line else b"ok"
+        return answer(503 if "/odd" in arrival.line else 200, long, "x-a: 1")
+
+    async with Bench(limited(snippet_bytes_max=20)) as bench, Service(reply, bench.changes) as service:
+        orders = [bench.order(service.url + path) for path in ("", "/long", "/odd", "/broken")]
+        ends = await bench.run(*orders)
+        assert [type(end) for end in ends] == [ExecutionSucceeded] * 2 + [ExecutionFailed] * 2
+        for order, end in zip(orders, ends, strict=True):
+            (again,) = await bench.check(order)
+            # The log doesn't keep the latency; it says when the execution began.
+            assert _without_latency(again) == _without_latency(end)
+        assert len(service.arrivals) == 4
+
+
+def _without_latency(message: object) -> object:
+    plain = msgspec.to_builtins(message)
+    for meta in ("responseMeta", "errorMeta"):
+        if plain.get(meta):
+            assert plain[meta].pop("latencyMs", 0) >= 0
+    return plain
+
+
+async def test_nothing_is_said_of_what_is_under_way_or_can_still_be_ordered() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    async with Bench() as bench, Service(reply, bench.changes) as service:
+        order = bench.order(service.url)
+        assert await bench.check(order, begun=False) == []
+        await bench.hand_over(order)
+        await bench.changes.until(lambda: service.under_way == 1)
+        assert await bench.check(order) == []
+        go.set()
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
+        assert isinstance(bench.end(bench.execution_id(order)), ExecutionSucceeded)
+
+
+async def test_one_that_nobody_executes_any_more_was_interrupted() -> None:
+    async with Bench() as bench:
+        order = bench.order("http://127.0.0.1:1/")
+        await bench.hand_over(order)
+        execution_id = bench.execution_id(order)
+        await bench.changes.until(lambda: bench.has_ended(execution_id))
+        start, _ = bench.log.rows[execution_id]
+        bench.log.rows[execution_id] = start, None
+        bench.events.clear()
+        (event,) = await bench.check(order)
+        assert isinstance(event, ExecutionInterrupted)
+        assert bench.events == [ExecutionsInterrupted(1)]
+        (again,) = await bench.check(order)
+        assert again == event
+
+
+async def test_one_that_began_and_is_not_in_the_log_has_failed() -> None:
+    async with Bench() as bench:
+        (event,) = await bench.check(bench.order("http://127.0.0.1:1/"))
+        assert isinstance(event, ExecutionFailed)
+        assert event.error_meta.kind == "WATCHDOG_TIMEOUT"
+
+
+async def test_an_order_that_comes_after_its_time_is_refused_and_never_sent() -> None:
+    go = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await go.wait()
+        return answer()
+
+    limits = limited(start_timeout_us=300_000, executions_per_destination_max=1)
+    async with Bench(limits) as bench, Service(reply, bench.changes) as service:
+        first, second = bench.order(service.url), bench.order(service.url)
+        await bench.hand_over(first, second)
+        await bench.changes.until(lambda: service.under_way == 1)
+        await asyncio.sleep(0.35)
+        go.set()
+        await bench.changes.until(lambda: bench.has_ended(bench.execution_id(second)))
+        end = bench.end(bench.execution_id(second))
+        assert isinstance(end, ExecutionFailed)
+        assert end.error_meta.kind == "START_TIMEOUT"
+        (again,) = await bench.check(second)
+        assert isinstance(again, ExecutionFailed)
+        assert again.error_meta.kind == "START_TIMEOUT"
+        assert len(service.arrivals) == 1
