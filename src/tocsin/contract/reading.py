@@ -163,7 +163,10 @@ class JsonReader(Generic[Struct]):
             raise MalformedBody("the body is nested too deep") from None
 
 
-_AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
+#: Where the decoder names the path. A longer one is none: paths are made of our fields and of positions in arrays, while
+#: the text before may be a field's name as a client wrote it.
+_AT = " - at `$"
+_AT_CHARS_MAX = 200
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)\Z")
 _EXPECTED = re.compile(r"Expected `(.+)`, got `(.+)`\Z")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`\Z", re.DOTALL)
@@ -211,10 +214,10 @@ _MISTAKEN = {
 
 def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
     """The decoder's complaint in our words, with the dotted path."""
-    where = _AT.search(text)
     path = ""
-    if where is not None:
-        text, path = text[: where.start()], where[1].lstrip(".")
+    where = text.rfind(_AT, -_AT_CHARS_MAX)
+    if where >= 0:
+        text, path = text[:where], text[where + len(_AT) : -1].lstrip(".")
     path = _join(at, path)
     field = _FIELD.match(text)
     if field is not None:
@@ -223,7 +226,10 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
             return FieldError(_join(path, name), "is missing")
         known = _NESTED.get(path.rsplit(".", 1)[-1], struct)
         return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
-    last = re.sub(r"(\[\d*\.*\])+\Z", "", path).rsplit(".", 1)[-1]
+    last = path
+    while last.endswith("]"):
+        last = last[: last.rfind("[")] if "[" in last else ""
+    last = last.rsplit(".", 1)[-1]
     if path.endswith("[...]"):
         return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last))
     return FieldError(path, _reason(text, last) if path else f"the body {_reason(text, last)}")

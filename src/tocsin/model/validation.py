@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 from tocsin.model.errors import FieldError
@@ -34,8 +35,8 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
-_BRACKETS_ONLY = bytes.maketrans(b"[{]}", b"(())")
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"()"))
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+_LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
@@ -257,13 +258,8 @@ class InputRules:
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
     """Whether well-formed JSON has more than `depth_max` arrays and objects within one another."""
-    shape = _STRING.sub(b"", json_text).translate(_BRACKETS_ONLY, b"()").translate(None, _NOT_BRACKETS)
-    # Each round removes the innermost level, at the speed of a memory copy.
-    for _ in range(depth_max):
-        if not shape:
-            return False
-        shape = shape.replace(b"()", b"")
-    return bool(shape)
+    brackets = _STRING.sub(b"", json_text).translate(None, _NOT_BRACKETS)
+    return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > depth_max
 
 
 def text_reason(text: str, chars_max: int) -> str | None:
