@@ -7,12 +7,17 @@ seconds to minutes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from tests.support.cpu import HELD_S_MAX, held_s
 
+from tocsin.agent.api.validation import CallRules, Checks, PageRequest, Submission
 from tocsin.agent.execution.redaction import cut_text, redact_header, secrets_of, snippet, without_secrets
+from tocsin.agent.limits import AgentLimits
+from tocsin.api.operations import OPERATIONS
+from tocsin.api.templates import read_query
+from tocsin.callbacks.plain import check_request
 from tocsin.callbacks.request import check_form
 from tocsin.callbacks.target import parse_url
 from tocsin.contract import wire
@@ -91,6 +96,38 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
     "payload in a form": (100_000, lambda text: json_errors("payload", text)),
     "filters": (HEADER_CHARS, lambda text: (words(text), instant_text(text))),
 }  # fmt: skip
+
+
+#: As many entries as a body of 256 KB, or the largest query, can have.
+_MANY = [f"{number:x}" for number in range(35_000)]
+_calls = CallRules(AgentLimits(), Checks(check_request, lambda url: None, lambda due_us, now_us: None))
+_queries = next(operation for operation in OPERATIONS if operation.name == "listServiceCalls")
+_TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+def _submitted(headers: dict[str, str], tags: Sequence[str]) -> None:
+    sent = Submission("call", "POST", "https://a.example/", headers, b"{}", None, tags, None, None)
+    _calls.submission(_TENANT, sent, 0, lambda: _TENANT)
+
+
+LISTS: dict[str, Callable[[], object]] = {
+    "tags": lambda: _created(tags=_MANY),
+    "tags, all alike": lambda: _created(tags=["a"] * len(_MANY)),
+    "tags to list by": lambda: _listed(tags=_MANY),
+    "statuses": lambda: _listed(status=["pending"] * 20_000),
+    "headers": lambda: _created(headers=dict.fromkeys(_MANY[:15_000], "\n")),
+    "tags of a call": lambda: _submitted({}, ["a"] * len(_MANY)),
+    "headers of a call": lambda: _submitted(dict.fromkeys(_MANY[:15_000], "\n"), ()),
+    "tags of calls": lambda: _calls.page(_TENANT, PageRequest(tags=_MANY)),
+    "parameters": lambda: read_query("&".join(_MANY).encode()[:60_000], _queries),
+    "parameters alike": lambda: read_query(b"tag&" * 15_000, _queries),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_no_list_takes_time_by_its_square(name: str) -> None:
+    took_s = held_s(LISTS[name])
+    assert took_s < HELD_S_MAX, f"{took_s * 1e3:.0f} ms"
 
 
 @pytest.mark.parametrize("name", READERS)

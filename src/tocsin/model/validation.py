@@ -138,9 +138,11 @@ class InputRules:
 
     def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
         """The extra headers of the callback."""
-        limits, errors = self.limits, []
+        limits = self.limits
         if len(headers) > limits.headers_max:
-            errors.append(FieldError(path, f"has {len(headers)} entries; at most {limits.headers_max} are accepted"))
+            # Nothing more is said of them, and no time spent on them.
+            return [FieldError(path, f"has {len(headers)} entries; at most {limits.headers_max} are accepted")]
+        errors = []
         names: set[str] = set()
         for name, value in headers.items():
             reason = self._header_reason(name, value)
@@ -148,7 +150,7 @@ class InputRules:
                 reason = "stands twice, in different case; header names ignore case"
             names.add(name.lower())
             if reason is not None:
-                errors.append(FieldError(f"{path}.{name}", reason))
+                errors.append(FieldError(f"{path}.{name[: limits.header_name_chars_max]}", reason))
         return errors
 
     def _header_reason(self, name: str, value: str) -> str | None:
@@ -165,13 +167,16 @@ class InputRules:
 
     def tags(self, tags: list[str], path: str) -> list[FieldError]:
         """A timer's tags."""
-        limits, errors = self.limits, []
+        limits = self.limits
         if len(tags) > limits.tags_max:
-            errors.append(FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted"))
+            return [FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted")]
+        errors = []
+        seen: set[str] = set()
         for position, tag in enumerate(tags):
             reason = text_reason(tag, limits.tag_chars_max)
-            if reason is None and tag in tags[:position]:
+            if reason is None and tag in seen:
                 reason = "stands twice; give each tag once"
+            seen.add(tag)
             if reason is not None:
                 errors.append(FieldError(f"{path}[{position}]", reason))
         return errors

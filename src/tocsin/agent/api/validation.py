@@ -185,11 +185,14 @@ class CallRules:
         limits = self._limits
         if len(tags) > limits.tags_max:
             errors.note("tags", f"has {len(tags)} entries; at most {limits.tags_max} are accepted")
+            return ()
+        seen: set[str] = set()
         for position, tag in enumerate(tags):
             path = f"tags[{position}]"
             errors.text(path, tag, limits.tag_chars_max)
-            if tag in tags[:position]:
+            if tag in seen:
                 errors.note_once(path, "stands twice; give each tag once")
+            seen.add(tag)
         return tuple(tags)
 
     def _wanted_tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
@@ -197,6 +200,7 @@ class CallRules:
         wanted = tuple(dict.fromkeys(tags))
         if len(wanted) > limits.tags_max:
             errors.note("tag", f"is given {len(wanted)} times; no call has more than {limits.tags_max} tags")
+            return ()
         for tag in wanted:
             errors.text("tag", tag, limits.tag_chars_max)
         return wanted
