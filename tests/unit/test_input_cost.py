@@ -57,11 +57,24 @@ def _listed(**members: object) -> None:
 
 def _judged(body: bytes, retry_after: str | None = None, status: int = 200) -> None:
     answer = Response(status, body, retry_after)
-    judge(answer, now_us=10**15, retry_after_us_max=10**9, instant_us_max=10**18, payload_bytes_max=102_400)
+    judge(
+        answer,
+        now_us=10**15,
+        retry_after_us_max=10**9,
+        instant_us_max=10**18,
+        payload_bytes_max=102_400,
+        payload_depth_max=100,
+    )
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
+
+
+def _lines(text: str) -> bytes:
+    """A payload of many values, as deep as may be."""
+    value = json.dumps(text[:5])
+    return b"[" * 19 + f"[{','.join([value] * (len(text) // len(value)))}]".encode() + b"]" * 19
 
 
 READERS: dict[str, tuple[int, Callable[[str], object]]] = {
@@ -93,6 +106,7 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
     "content-type": (HEADER_CHARS, lambda text: check_content_type({b"content-type": text.encode("latin-1", "replace")})),
     "headers of a call": (8_192, lambda text: check_form([("a", text), (text, "a")])),
     "payload on a page": (100_000, lambda text: (pretty_json(_bytes(text)), pretty_json(json.dumps(text).encode()))),
+    "payload with lines": (32_000, lambda text: pretty_json(_lines(text))),
     "payload in a form": (100_000, lambda text: json_errors("payload", text)),
     "filters": (HEADER_CHARS, lambda text: (words(text), instant_text(text))),
 }  # fmt: skip

@@ -118,7 +118,9 @@ def _host(text: str) -> tuple[str, Address | None]:
     host = text.lower()
     if len(host) > _HOST_CHARS_MAX:
         # Before it is encoded, which takes time by the square of its length.
-        raise InvalidUrl(f"has {len(host)} characters as its host, which is not a name; at most {_HOST_CHARS_MAX} are one")
+        raise InvalidUrl(
+            f"has {len(host)} characters as its host, which is not a name; at most {_HOST_CHARS_MAX} are one"
+        )
     if not host.isascii():
         # Also folds look-alikes such as full-width digits, which the checks below must see as digits.
         try:

@@ -47,7 +47,8 @@ class InputLimits:
     id_chars_max: int = 255
     url_chars_max: int = 2_048
     payload_bytes_max: int = 100 * 1024
-    #: Arrays and objects within one another. A payload is read again wherever the timer goes, at any stack depth.
+    #: Arrays and objects within one another in a payload, as sent or as a rescheduling answer brings it. It is read again
+    #: wherever the timer goes, at any stack depth.
     payload_depth_max: int = 100
     headers_max: int = 32
     header_name_chars_max: int = 128
@@ -131,8 +132,7 @@ class InputRules:
         limits = self.limits
         if len(text) > limits.payload_bytes_max:
             return f"is {len(text)} bytes long; at most {limits.payload_bytes_max} are accepted"
-        opened = text.count(b"[") + text.count(b"{")
-        if opened > limits.payload_depth_max and is_deeper_than(text, limits.payload_depth_max):
+        if is_deeper_than(text, limits.payload_depth_max):
             return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
         return None
 
@@ -263,6 +263,8 @@ class InputRules:
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
     """Whether well-formed JSON has more than `depth_max` arrays and objects within one another."""
+    if json_text.count(b"[") + json_text.count(b"{") <= depth_max:
+        return False
     brackets = _STRING.sub(b"", json_text).translate(None, _NOT_BRACKETS)
     return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > depth_max
 
