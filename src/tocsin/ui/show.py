@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.contract.instants import format_instant
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.redaction import redact_url
 from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import is_deeper_than
 from tocsin.service import TimerView
@@ -124,11 +125,12 @@ def timer_path(namespace: str, timer_id: str) -> str:
 
 
 def destination(timer: Timer) -> tuple[str, str]:
-    """Host and the rest of the URL that a timer calls."""
+    """Host and the rest of the URL that a timer calls, without its secrets."""
+    url = redact_url(timer.url)
     try:
-        parts = urlsplit(timer.url)
+        parts = urlsplit(url)
     except ValueError:
-        return timer.url, ""
+        return url, ""
     rest = parts.path + (f"?{parts.query}" if parts.query else "")
     return parts.netloc, rest if rest != "/" else ""
 

@@ -20,8 +20,10 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
+from tocsin.model.redaction import REDACTED
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import is_deeper_than, text_reason
+from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
 PAGE_DEFAULT = 50
@@ -173,6 +175,11 @@ class CallRules:
         for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
             note = errors.note_once if path in ("url", "body") else errors.note
             note(f"requestSpec.{path}", reason)
+        if withheld(sent.url, sent.headers):
+            where = "url" if withheld(sent.url, None) else "headers"
+            errors.note_once(
+                f"requestSpec.{where}", f"has {REDACTED}, which stands for what is never shown; send the secret"
+            )
         spec = RequestSpec(
             method=sent.method,
             url=sent.url,
