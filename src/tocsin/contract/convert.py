@@ -53,7 +53,7 @@ class Intake:
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if reason := rules.timer_id(sent.id):
+        if reason := rules.new_timer_id(sent.id):
             errors.append(FieldError("id", reason))
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
@@ -208,7 +208,7 @@ class Intake:
         tags: tuple[str, ...] | UnsetType = UNSET
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
-            errors += rules.tags(sent.tags, "tags")
+            errors += rules.new_tags(sent.tags, "tags")
         return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
 
     def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:

@@ -23,6 +23,8 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 #: A refused body of up to this many times the size accepted is still received and thrown away, so that its sender gets
 #: to read the answer. Beyond it the connection is closed.
 DISCARDED_SIZES_MAX = 4
+#: Digits of a size that are read: more than any size has.
+_SIZE_DIGITS_MAX = 20
 
 _JSON = b"application/json"
 
@@ -55,14 +57,20 @@ def _check_declared(declared: bytes | None) -> None:
             raise UnsupportedMediaType("JSON is UTF-8; leave the charset out")
 
 
+def size_of(announced: bytes) -> int:
+    """The number in a content-length header, as far as a size goes; Python refuses numbers of thousands of digits, which may
+    all be zeros."""
+    return int(announced.lstrip(b"0")[:_SIZE_DIGITS_MAX] or b"0")
+
+
 async def read_body(receive: Receive, announced: bytes | None, size_max: int, timeout_s: float) -> bytes:
     """The whole body; `announced` is the content-length header.
 
     Raises BodyTooLarge (for an announced size before anything is read), BodyTimeout when it isn't complete after
     `timeout_s`, ClientGone.
     """
-    if announced is not None and int(announced) > size_max:
-        size = int(announced)
+    size = 0 if announced is None else size_of(announced)
+    if size > size_max:
         raise BodyTooLarge(
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,

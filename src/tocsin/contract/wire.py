@@ -193,9 +193,7 @@ class Timer(AnswerStruct):
     execute_at: Instant
     callback_url: CallbackUrl
     method: Method
-    headers: Annotated[
-        dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")
-    ]
+    headers: Annotated[dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")]
     payload: Payload
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags

@@ -57,6 +57,8 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
 def redact_url(url: str) -> str:
     """The URL without credentials before the host, without secrets in its query, and without its fragment, which is never
     sent."""
+    if "=" not in url and "@" not in url and "#" not in url:
+        return url
     return redact_parameters(url.partition("#")[0])
 
 

@@ -10,7 +10,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.redaction import REDACTED, redact_url
 
 #: As it stands in a URL, or percent-encoded by what took the URL apart.
-_IN_URL = re.compile(r"(?:\[|%5b)redacted(?:\]|%5d)", re.IGNORECASE)
+_IN_URL = re.compile(r"(?:\[|%5[Bb])redacted(?:\]|%5[Dd])")
 _MARK = REDACTED.strip("[]")
 _REASON = f"has {REDACTED}, which stands for what is never shown, and no timer is stored from which to keep it"
 
@@ -48,4 +48,4 @@ def _is_mark(value: str) -> bool:
 
 
 def _in_url(url: str) -> bool:
-    return _MARK in url.lower() and _IN_URL.search(url) is not None
+    return _MARK in url and _IN_URL.search(url) is not None

@@ -37,3 +37,30 @@ async def test_a_payload_that_is_nested_too_deep_can_be_seen_and_its_timer_chang
     changed = await visitor.client.post("/api/v1/timers/update", json={**name, "executeAt": "2090-01-01T00:00:00Z"})
     assert changed.status_code == 200, changed.text
     assert deep in changed.content
+
+
+@pytest.mark.asyncio
+async def test_an_id_that_can_t_be_seen_is_shown_by_its_numbers_and_works(start: Start) -> None:
+    node = await start()
+    assert node.server.service is not None
+    odd = "a\u202eb"
+    await node.server.service.create(timer(odd, tags=(odd,)))
+    visitor = node.visitor()
+    for path in ("/timers", f"/timers/default/{odd}"):
+        page = (await visitor.get(path)).text
+        assert "a\\u202eb</" in page or "a\\u202eb<" in page
+    listed = await visitor.client.post("/api/v1/timers/list", json={"namespace": "default", "tags": [odd]})
+    assert [found["id"] for found in listed.json()["timers"]] == [odd]
+    name = {"namespace": "default", "timerId": odd}
+    changed = await visitor.client.post("/api/v1/timers/update", json={**name, "method": "PUT"})
+    assert changed.status_code == 200, changed.text
+    assert (await visitor.client.post("/api/v1/timers/delete", json=name)).status_code == 204
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("digits", ["9" * 5_000, "0" * 5_000])
+async def test_a_number_of_thousands_of_digits_is_a_number(start: Start, digits: str) -> None:
+    visitor = (await start()).visitor()
+    for path in ("/timers", "/ui/more/timers", "/calls"):
+        answer = await visitor.get(f"{path}?rows={digits}&until={digits}&order=asc")
+        assert answer.status_code == 200, answer.text[:200]

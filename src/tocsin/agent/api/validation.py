@@ -22,7 +22,7 @@ from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
 from tocsin.model.redaction import REDACTED
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.model.validation import is_deeper_than, text_reason
+from tocsin.model.validation import is_deeper_than, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
@@ -104,7 +104,7 @@ class CallRules:
         """
         limits, errors = self._limits, _Errors()
         tenant = errors.uuid7("tenantId", tenant_id)
-        errors.text("name", sent.name, limits.name_chars_max)
+        errors.new_text("name", sent.name, limits.name_chars_max)
         spec, too_large = self._request(sent, errors)
         due_at_us = None
         if sent.due_at is not None:
@@ -136,11 +136,11 @@ class CallRules:
         errors.refuse()
         return key
 
-    def tag(self, tenant_id: str, service_call_id: str, tag: str) -> Key:
-        """The call, once its tag is found good."""
+    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> Key:
+        """The call, once its tag is found good: one to add, or one that it may have."""
         errors = _Errors()
         key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
-        errors.text("tag", tag, self._limits.tag_chars_max)
+        (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
         errors.refuse()
         return key
 
@@ -196,7 +196,7 @@ class CallRules:
         seen: set[str] = set()
         for position, tag in enumerate(tags):
             path = f"tags[{position}]"
-            errors.text(path, tag, limits.tag_chars_max)
+            errors.new_text(path, tag, limits.tag_chars_max)
             if tag in seen:
                 errors.note_once(path, "stands twice; give each tag once")
             seen.add(tag)
@@ -264,6 +264,9 @@ class _Errors:
 
     def text(self, path: str, text: str, chars_max: int) -> None:
         self.note(path, text_reason(text, chars_max))
+
+    def new_text(self, path: str, text: str, chars_max: int) -> None:
+        self.note(path, new_text_reason(text, chars_max))
 
     def uuid7(self, path: str, text: str) -> str:
         """The id in lower case."""
