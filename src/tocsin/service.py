@@ -41,6 +41,7 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
@@ -117,18 +118,23 @@ class TimerService:
     # ------------------------------------------------------------------ timers
 
     async def create(self, timer: Timer) -> TimerView:
-        """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns.
+        """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns. Secrets that it
+        names as redacted are those of the timer that is stored under its name, pending or finished, when this begins.
 
         Raises InvalidInput, NamespaceNotFound, Unavailable.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
+        if withheld(timer.url, timer.headers):
+            for refused in (await self._complete([timer])).values():
+                raise refused
         answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
         return _view_of(answer, shard_id)
 
     def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
         """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
         can be told at once is raised instead. `settle` must not raise."""
-        if self._shared and timer.namespace not in self._context.namespaces:
+        unknown = self._shared and timer.namespace not in self._context.namespaces
+        if unknown or withheld(timer.url, timer.headers):
             task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -155,6 +161,7 @@ class TimerService:
         left = len(timers)
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
+        incomplete = await self._complete([timer for timer in timers if withheld(timer.url, timer.headers)])
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
             nonlocal left
@@ -165,6 +172,8 @@ class TimerService:
 
         for index, timer in enumerate(timers):
             try:
+                if (refused := incomplete.get(id(timer))) is not None:
+                    raise refused
                 shard_id, uuid = self._place(timer.namespace, timer.id)
                 op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
                 self._submit(shard_id, op, partial(settle, index, shard_id))
@@ -199,8 +208,17 @@ class TimerService:
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
-        """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable."""
+        """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
+        `create`."""
         shard_id, uuid = await self._found(namespace, timer_id)
+        url, headers = changes.url or None, changes.headers or None
+        if withheld(url, headers):
+            stored = (await self.get(namespace, timer_id)).timer
+            changes = msgspec.structs.replace(
+                changes,
+                url=changes.url if url is None else with_url(url, stored.url),
+                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
+            )
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
         return _view_of(answer, shard_id)
 
@@ -208,6 +226,27 @@ class TimerService:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
+
+    async def _complete(self, timers: Sequence[Timer]) -> dict[int, TocsinError]:
+        """Gives the timers the stored secrets that they name as redacted; the errors of those for which that fails, by the
+        identity of the timer."""
+        errors: dict[int, TocsinError] = {}
+        for namespace in {timer.namespace for timer in timers}:
+            wanted = [timer for timer in timers if timer.namespace == namespace]
+            try:
+                stored = await self.get_many(namespace, {timer.id for timer in wanted})
+            except TocsinError as error:
+                errors.update((id(timer), error) for timer in wanted)
+                continue
+            for timer in wanted:
+                former = stored[timer.id].timer if timer.id in stored else None
+                try:
+                    timer.url = with_url(timer.url, None if former is None else former.url)
+                    if timer.headers is not None:
+                        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
+                except InvalidInput as error:
+                    errors[id(timer)] = error
+        return errors
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)

@@ -22,7 +22,14 @@ TOMORROW = NOW + 24 * HOUR
 
 
 def verdict(outcome: Outcome) -> Verdict:
-    return judge(outcome, now_us=NOW, retry_after_us_max=HOUR, instant_us_max=LATEST, payload_bytes_max=1_000)
+    return judge(
+        outcome,
+        now_us=NOW,
+        retry_after_us_max=HOUR,
+        instant_us_max=LATEST,
+        payload_bytes_max=1_000,
+        payload_depth_max=100,
+    )
 
 
 def answer(body: Any, status: int = 200) -> Verdict:
@@ -61,6 +68,15 @@ def test_rescheduled(ok: dict[str, Any]) -> None:
 
 def test_rescheduled_into_the_past_is_due_at_once() -> None:
     assert rescheduled(answer({"nextExecuteAt": format_instant(NOW - HOUR)})) == (NOW - HOUR, None)
+
+
+def test_a_rescheduled_payload_is_no_deeper_than_a_created_one() -> None:
+    def nested(levels: int) -> bytes:
+        return b'{"nextExecuteAt":"2030-01-01T00:00:00Z","payload":' + b"[" * levels + b"]" * levels + b"}"
+
+    assert isinstance(answer(nested(100)), Reschedule)
+    result = answer(nested(101))
+    assert result == Failed("INVALID_CALLBACK_RESPONSE: payload has more than 100 levels")
 
 
 def test_the_rescheduled_payload_doesn_t_keep_the_whole_answer() -> None:

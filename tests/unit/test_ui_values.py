@@ -53,6 +53,9 @@ def test_a_payload_keeps_its_numbers() -> None:
     assert '"xé"' in pretty
     assert "1e400" in pretty
     assert show.pretty_json(b"not json") == "not json"
+    # What stands on a page is UTF-8.
+    assert show.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
+    assert show.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
 
 
 @pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin.callbacks.request import check_headers
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.validation import InputLimits, InputRules, is_deeper_than
 
@@ -158,3 +159,38 @@ def test_retry_policies(policy: RetryPolicy, fields: list[str]) -> None:
 )
 def test_signing_secrets(secret: str, accepted: bool) -> None:
     assert (rules().secret(secret) is None) == accepted
+
+
+@pytest.mark.parametrize(
+    ("headers", "path"),
+    [
+        ({"Accept-Encoding": "gzip"}, "headers.Accept-Encoding"),
+        ({"content-encoding": "gzip"}, "headers.content-encoding"),
+        ({"x": " a"}, "headers.x"),
+        ({"x": "a\t"}, "headers.x"),
+        ({f"x-{number}": "a" * 4_000 for number in range(3)}, "headers"),
+        ({"x": "", "y": "a b\tc"}, None),
+        ({f"x-{number}": "a" * 4_000 for number in range(2)}, None),
+    ],
+)
+def test_headers_are_accepted_if_they_can_be_sent(headers: dict[str, str], path: str | None) -> None:
+    found = rules().headers(headers, "headers")
+    assert [error.path for error in found] == ([] if path is None else [path])
+    assert bool(check_headers(headers)) == bool(found)
+
+
+@pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u2028", "\u3164", "\U000e0041"])
+def test_new_ids_and_tags_have_no_character_that_can_t_be_seen(letter: str) -> None:
+    text = f"a{letter}b"
+    reason = rules().new_timer_id(text)
+    assert reason is not None
+    assert f"U+{ord(letter):04X}" in reason
+    assert [error.path for error in rules().new_tags(["a", text], "tags")] == ["tags[1]"]
+    # Those that are stored can be named.
+    assert rules().timer_id(text) is None
+    assert rules().tags([text], "tags") == []
+
+
+@pytest.mark.parametrize("text", ["a b", "é\u0301", "日本", "עברית", "❤\ufe0f", "😀"])
+def test_letters_of_any_script_are_text(text: str) -> None:
+    assert rules().new_timer_id(text) is None

@@ -18,6 +18,7 @@ from uvicorn.server import ServerState
 from tocsin.api.app import Api, Headers
 from tocsin.api.guard import GuardedProtocol
 from tocsin.api.routes import DirectRoute
+from tocsin.contract.reading import size_of
 
 
 class _Deaf:
@@ -100,7 +101,7 @@ class ApiProtocol(GuardedProtocol):
         parser = self.parser
         return (
             self._length is not None
-            and int(self._length) <= route.body_bytes_max
+            and size_of(self._length) <= route.body_bytes_max
             and parser.get_method() == route.method
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()

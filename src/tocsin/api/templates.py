@@ -11,6 +11,9 @@ from tocsin.model.errors import FieldError, InvalidInput
 
 T = TypeVar("T")
 
+#: Parameters of a query that are read; beyond it none is named.
+QUERY_FIELDS_MAX = 200
+
 
 class Found(NamedTuple, Generic[T]):
     """What answers under a path, by method, and the parts of the path that stand for parameters."""
@@ -89,9 +92,11 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
         return {}
     known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
     try:
-        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except UnicodeDecodeError:
         raise InvalidInput(FieldError("", "the query is not UTF-8, percent-encoded")) from None
+    except ValueError:
+        raise InvalidInput(FieldError("", f"the query has more than {QUERY_FIELDS_MAX} parameters")) from None
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tocsin import __version__
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.request import InvalidRequest, check_form, check_size
+from tocsin.callbacks.request import InvalidRequest, check, check_form
 from tocsin.callbacks.target import InvalidUrl, Target, parse_url
 from tocsin.ports.http import Request
 
@@ -34,8 +34,7 @@ def check_request(
         parse_url(url)
     except InvalidUrl as error:
         problems.append(("url", str(error)))
-    pairs = headers.items()
-    problems += [("headers", reason) for reason in check_form(pairs) + check_size(pairs, limits or CallbackLimits())]
+    problems += [("headers", reason) for reason in check(headers.items(), limits or CallbackLimits())]
     if body is not None and method in _BODILESS:
         problems.append(("body", _no_body(method)))
     return problems

@@ -70,8 +70,14 @@ def check_headers(headers: Mapping[str, str], limits: CallbackLimits | None = No
     Names are tokens, values visible ASCII with spaces inside: nothing that could end a line. Framing and `webhook-…`
     headers are ours.
     """
-    pairs = headers.items()
-    return check_form(pairs, _RESERVED_PREFIX) + check_size(pairs, limits or CallbackLimits())
+    return check(headers.items(), limits or CallbackLimits(), _RESERVED_PREFIX)
+
+
+def check(
+    headers: Collection[tuple[str, str]], limits: CallbackLimits, reserved_prefix: str | None = None
+) -> list[str]:
+    """What is wrong with them; where they are too many or too long, only that."""
+    return check_size(headers, limits) or check_form(headers, reserved_prefix)
 
 
 def check_form(headers: Collection[tuple[str, str]], reserved_prefix: str | None = None) -> list[str]:

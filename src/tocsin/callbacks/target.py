@@ -16,6 +16,9 @@ from urllib.parse import quote
 #: Characters of a callback URL.
 URL_CHARS_MAX = 2_048
 
+#: Characters of a host, with the dot at its end.
+_HOST_CHARS_MAX = 254
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _URL = re.compile(r"(https?)://([^/?#]*)([^#]*)", re.IGNORECASE | re.DOTALL)
@@ -113,6 +116,11 @@ def _host(text: str) -> tuple[str, Address | None]:
             raise InvalidUrl("has an IPv6 address with a zone; leave the zone out")
         return str(literal), literal
     host = text.lower()
+    if len(host) > _HOST_CHARS_MAX:
+        # Before it is encoded, which takes time by the square of its length.
+        raise InvalidUrl(
+            f"has {len(host)} characters as its host, which is not a name; at most {_HOST_CHARS_MAX} are one"
+        )
     if not host.isascii():
         # Also folds look-alikes such as full-width digits, which the checks below must see as digits.
         try:
@@ -121,7 +129,7 @@ def _host(text: str) -> tuple[str, Address | None]:
             raise InvalidUrl(f"has {text} as its host, which is not a name") from None
     if not host:
         raise InvalidUrl("has no host; write it as https://host/path")
-    if len(host) > 254 or _NAME.fullmatch(host) is None:
+    if len(host) > _HOST_CHARS_MAX or _NAME.fullmatch(host) is None:
         raise InvalidUrl(f"has {text} as its host, which is not a name")
     if _NUMERIC.fullmatch(host):
         # 127.1, 0x7f000001 and 2130706433 are what getaddrinfo takes for addresses, by the rules of inet_aton.

@@ -9,6 +9,7 @@ import typer
 
 from tocsin.cli import calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
+from tocsin.model.visible import visible
 
 app = typer.Typer(
     name="tocsin",
@@ -59,7 +60,7 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _say(text: str, exit_code: int) -> int:
-    typer.echo(typer.style("Error: ", fg="red", bold=True) + text, err=True)
+    typer.echo(typer.style("Error: ", fg="red", bold=True) + visible(text, keep="\n"), err=True)
     return exit_code
 
 

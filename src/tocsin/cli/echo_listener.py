@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import typer
-from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.receiver import Answer, Receiver, Ring
@@ -63,7 +62,6 @@ class RingPrinter:
     def __init__(self, as_json: bool) -> None:
         self.count = 0
         self._as_json = as_json
-        self._console = output.console()
 
     async def tick(self) -> None:
         """Nothing is printed by the clock."""
@@ -76,21 +74,21 @@ class RingPrinter:
             came = body if "timerId" in body else {"method": ring.method, "body": _text(ring)}
             output.print_json({"path": ring.path, **came, **shown})
             return
-        line = Text(time.strftime("%H:%M:%S  "), style="dim")
+        parts = [(time.strftime("%H:%M:%S  "), "dim")]
         # A service call, or what else came by: nothing is known of it but the request itself.
         plain = "timerId" not in body
-        line.append(
-            f"{ring.method} {ring.path}" if plain else f"{body.get('namespace')}/{body['timerId']}", style="bold"
-        )
+        name = f"{ring.method} {ring.path}" if plain else f"{body.get('namespace')}/{body['timerId']}"
+        parts.append((name, "bold"))
         if lag_us is not None:
-            line.append(f"  {lag_us / 1e3:+,.1f} ms", style="red" if lag_us < 0 else "green")
+            parts.append((f"  {lag_us / 1e3:+,.1f} ms", "red" if lag_us < 0 else "green"))
         if "attempt" in body:
-            line.append(f"  attempt {body['attempt']}")
-        line.append(f"  → {status}", style="" if status < 300 else "yellow")
+            parts.append((f"  attempt {body['attempt']}", ""))
+        parts.append((f"  → {status}", "" if status < 300 else "yellow"))
         payload = " ".join(_text(ring).split()) if plain else output.compact(body.get("payload"))
         if payload:
-            line.append(f"  {payload if len(payload) <= PAYLOAD_CHARS_MAX else payload[: PAYLOAD_CHARS_MAX - 1] + '…'}")
-        self._console.print(line, soft_wrap=True)
+            cut = payload if len(payload) <= PAYLOAD_CHARS_MAX else payload[: PAYLOAD_CHARS_MAX - 1] + "…"
+            parts.append((f"  {cut}", ""))
+        output.print_line(parts)
 
 
 class RatePrinter:

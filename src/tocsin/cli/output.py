@@ -39,7 +39,9 @@ def print_json(value: Any) -> None:
     """One JSON document on one line."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    from tocsin.model.visible import visible
+
+    sys.stdout.write(visible(msgspec.json.encode(value).decode()) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -48,9 +50,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     from rich.table import Table
     from rich.text import Text
 
+    from tocsin.model.visible import visible
+
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        cells = ["" if cell is None else str(cell) for cell in row]
+        cells = ["" if cell is None else visible(str(cell), keep="\n") for cell in row]
         table.add_row(*(Text(cell, style=STATUS_STYLES.get(cell, "")) for cell in cells))
     console().print(table)
 
@@ -60,17 +64,30 @@ def print_fields(fields: Mapping[str, object]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from tocsin.model.visible import visible
+
     grid = Table.grid(padding=(0, 2))
     for name, value in fields.items():
         if value is not None:
-            text = str(value)
+            text = visible(str(value), keep="\n")
             grid.add_row(Text(name, style="bold"), Text(text, style=STATUS_STYLES.get(text, ""), overflow="fold"))
     console().print(grid)
 
 
 def note(text: str) -> None:
     """A line for people, on stderr."""
-    typer.echo(text, err=True)
+    from tocsin.model.visible import visible
+
+    typer.echo(visible(text, keep="\n"), err=True)
+
+
+def print_line(parts: Iterable[tuple[str, str]]) -> None:
+    """A line of texts, each with its style."""
+    from rich.text import Text
+
+    from tocsin.model.visible import visible
+
+    console().print(Text.assemble(*((visible(text), style) for text, style in parts)), soft_wrap=True)
 
 
 def relative(instant: str | None) -> str:

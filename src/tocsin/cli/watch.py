@@ -92,14 +92,12 @@ def _say(timer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(timer)
         return
-    from rich.text import Text
-
-    line = Text(time.strftime("%H:%M:%S  ") + timer["id"] + "  ")
-    line.append(timer["status"], style=output.STATUS_STYLES.get(timer["status"], ""))
+    parts = [(time.strftime("%H:%M:%S  ") + timer["id"] + "  ", "")]
+    parts.append((timer["status"], output.STATUS_STYLES.get(timer["status"], "")))
     if timer["status"] == "pending":
-        line.append(f"  due {output.relative(timer.get('nextAttemptAt') or timer['executeAt'])}")
+        parts.append((f"  due {output.relative(timer.get('nextAttemptAt') or timer['executeAt'])}", ""))
     if timer.get("attempts"):
-        line.append(f"  attempts {timer['attempts']}")
+        parts.append((f"  attempts {timer['attempts']}", ""))
     if timer.get("lastError"):
-        line.append(f"  {timer['lastError']}", style="red")
-    output.console().print(line, soft_wrap=True)
+        parts.append((f"  {timer['lastError']}", "red"))
+    output.print_line(parts)

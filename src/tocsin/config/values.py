@@ -17,6 +17,7 @@ from pydantic import BeforeValidator
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
+from tocsin.model.redaction import is_secret_name
 
 SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "mysql://user@host/database", "memory://")
 _SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " and " + SCHEMES[-1]
@@ -183,10 +184,30 @@ Synchronous = Literal["FULL", "NORMAL"]
 AgentTimer = Literal["polling", "engine"]
 
 
+#: What stands before a URL's host: up to the last @ before the query, whatever a password has in it. A file has no host.
+_CREDENTIALS = re.compile(r"(\w+)://(?!/)([^?#\s]*)@")
+#: Databases have users with names; what else stands alone before a host is a token.
+_WITH_USERS = frozenset({"postgresql", "postgres", "mysql", "mariadb"})
+_ADDRESS_BEGINS = re.compile(r"(?<=,)\s*(?=\w+://)")
+_PARAMETER = re.compile(r"([?&])([^?=&\s]+)=([^&\s,]*)")
+
+
 def redacted(text: str) -> str:
-    """The text with the password of a URL in it replaced by three dots, before the host or among the parameters."""
-    text = re.sub(r"(\w+://[^:/@\s]*:)[^@/\s]*@", r"\1…@", text)
-    return re.sub(r"([?&]password=)[^&\s]*", r"\1…", text)
+    """The text with the secrets of the URLs in it, which may be several with commas between them, replaced by three dots:
+    passwords and tokens before the host, and among the parameters."""
+    return "".join(map(_redacted_address, _ADDRESS_BEGINS.split(text)))
+
+
+def _redacted_address(text: str) -> str:
+    text = _CREDENTIALS.sub(_redacted_credentials, text)
+    return _PARAMETER.sub(lambda found: f"{found[1]}{found[2]}={'…' if is_secret_name(found[2]) else found[3]}", text)
+
+
+def _redacted_credentials(found: re.Match[str]) -> str:
+    user, colon, _ = found[2].partition(":")
+    if colon:
+        return f"{found[1]}://{user}:…@"
+    return f"{found[0]}" if found[1].lower() in _WITH_USERS else f"{found[1]}://…@"
 
 
 SECRET_CHARS_MIN = 16

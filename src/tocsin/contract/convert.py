@@ -13,6 +13,7 @@ from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
+from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
@@ -52,7 +53,7 @@ class Intake:
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if reason := rules.timer_id(sent.id):
+        if reason := rules.new_timer_id(sent.id):
             errors.append(FieldError("id", reason))
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
@@ -207,7 +208,7 @@ class Intake:
         tags: tuple[str, ...] | UnsetType = UNSET
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
-            errors += rules.tags(sent.tags, "tags")
+            errors += rules.new_tags(sent.tags, "tags")
         return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
 
     def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:
@@ -249,7 +250,7 @@ class Intake:
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
-    """The timer as clients see it."""
+    """The timer as clients see it, whatever their role: without the secrets of its URL and headers."""
     timer = view.timer
     execute_at = format_instant(timer.execute_at)
     created_at = format_instant(timer.created_at)
@@ -262,9 +263,9 @@ def timer_answer(view: TimerView) -> wire.Timer:
         view.shard_id,
         timer.status,
         execute_at,
-        timer.url,
+        redact_url(timer.url),
         timer.method,
-        timer.headers or {},
+        redact_headers(timer.headers) if timer.headers else {},
         timer.payload,
         _seconds(timer.timeout_us),
         list(timer.tags),

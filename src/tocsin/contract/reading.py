@@ -23,6 +23,8 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 #: A refused body of up to this many times the size accepted is still received and thrown away, so that its sender gets
 #: to read the answer. Beyond it the connection is closed.
 DISCARDED_SIZES_MAX = 4
+#: Digits of a size that are read: more than any size has.
+_SIZE_DIGITS_MAX = 20
 
 _JSON = b"application/json"
 
@@ -55,14 +57,20 @@ def _check_declared(declared: bytes | None) -> None:
             raise UnsupportedMediaType("JSON is UTF-8; leave the charset out")
 
 
+def size_of(announced: bytes) -> int:
+    """The number in a content-length header, as far as a size goes; Python refuses numbers of thousands of digits, which may
+    all be zeros."""
+    return int(announced.lstrip(b"0")[:_SIZE_DIGITS_MAX] or b"0")
+
+
 async def read_body(receive: Receive, announced: bytes | None, size_max: int, timeout_s: float) -> bytes:
     """The whole body; `announced` is the content-length header.
 
     Raises BodyTooLarge (for an announced size before anything is read), BodyTimeout when it isn't complete after
     `timeout_s`, ClientGone.
     """
-    if announced is not None and int(announced) > size_max:
-        size = int(announced)
+    size = 0 if announced is None else size_of(announced)
+    if size > size_max:
         raise BodyTooLarge(
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
@@ -163,7 +171,10 @@ class JsonReader(Generic[Struct]):
             raise MalformedBody("the body is nested too deep") from None
 
 
-_AT = re.compile(r" - at `\$(.*)`\Z", re.DOTALL)
+#: Where the decoder names the path. A longer one is none: paths are made of our fields and of positions in arrays, while
+#: the text before may be a field's name as a client wrote it.
+_AT = " - at `$"
+_AT_CHARS_MAX = 200
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)\Z")
 _EXPECTED = re.compile(r"Expected `(.+)`, got `(.+)`\Z")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`\Z", re.DOTALL)
@@ -211,10 +222,10 @@ _MISTAKEN = {
 
 def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
     """The decoder's complaint in our words, with the dotted path."""
-    where = _AT.search(text)
     path = ""
-    if where is not None:
-        text, path = text[: where.start()], where[1].lstrip(".")
+    where = text.rfind(_AT, -_AT_CHARS_MAX)
+    if where >= 0:
+        text, path = text[:where], text[where + len(_AT) : -1].lstrip(".")
     path = _join(at, path)
     field = _FIELD.match(text)
     if field is not None:
@@ -223,7 +234,10 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
             return FieldError(_join(path, name), "is missing")
         known = _NESTED.get(path.rsplit(".", 1)[-1], struct)
         return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
-    last = re.sub(r"(\[\d*\.*\])+\Z", "", path).rsplit(".", 1)[-1]
+    last = path
+    while last.endswith("]"):
+        last = last[: last.rfind("[")] if "[" in last else ""
+    last = last.rsplit(".", 1)[-1]
     if path.endswith("[...]"):
         return FieldError(path.removesuffix("[...]"), "has a value that " + _reason(text, last))
     return FieldError(path, _reason(text, last) if path else f"the body {_reason(text, last)}")

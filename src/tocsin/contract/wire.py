@@ -19,11 +19,18 @@ Duration = Annotated[str, Meta(description="A duration: 500ms, 30s, 5m, 1h30m, 7
 NamespaceName = Annotated[str, Meta(description="The namespace's name.", examples=["default"])]
 TimerId = Annotated[str, Meta(description="The timer's id, unique in its namespace.", examples=["order-17-reminder"])]
 CallbackUrl = Annotated[
-    str, Meta(description="The http or https URL to call.", examples=["https://shop.example/hooks/reminder"])
+    str,
+    Meta(
+        description="The http or https URL to call. Answers redact its secrets.",
+        examples=["https://shop.example/hooks/reminder"],
+    ),
 ]
 Method = Annotated[str, Meta(description="The method of the call.", examples=["POST"])]
 Payload = Annotated[msgspec.Raw, Meta(description="Any JSON; it is passed on as it was sent.")]
-Headers = Annotated[dict[str, str] | None, Meta(description="Further headers of the call.")]
+Headers = Annotated[
+    dict[str, str] | None,
+    Meta(description="Further headers of the call. [redacted] as a value keeps the stored one of this timer."),
+]
 Tags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
 TimeoutSeconds = Annotated[float, Meta(description="How long one call may take, in seconds.", examples=[10])]
 NumShards = Annotated[int, Meta(description="Over how many shards its timers spread. Never changes.")]
@@ -186,7 +193,7 @@ class Timer(AnswerStruct):
     execute_at: Instant
     callback_url: CallbackUrl
     method: Method
-    headers: Annotated[dict[str, str], Meta(description="Further headers of the call.")]
+    headers: Annotated[dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")]
     payload: Payload
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags

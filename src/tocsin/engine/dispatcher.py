@@ -260,6 +260,7 @@ class Dispatcher:
             retry_after_us_max=limits.retry_after_max_us,
             instant_us_max=now + limits.execute_ahead_max_us,
             payload_bytes_max=limits.payload_bytes_max,
+            payload_depth_max=limits.payload_depth_max,
         )
         conclusion, word = conclude(
             timer,

@@ -76,6 +76,8 @@ class EngineLimits:
     execute_ahead_max_us: int = 100 * 366 * 24 * 3_600 * SECOND
     #: Payload bytes that a rescheduling answer may bring.
     payload_bytes_max: int = 100 * 1024
+    #: Arrays and objects within one another in such a payload. It is read again wherever its timer goes, at any stack depth.
+    payload_depth_max: int = 100
     #: Parked timers that come back in one sweep of a shard.
     resume_rows: int = 1_000
     #: Pause before a shard that this node had to leave (bad rows, newer format) is claimed again.

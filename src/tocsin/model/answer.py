@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from tocsin.model.instants import US_PER_SECOND, parse_instant
+from tocsin.model.validation import is_deeper_than
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,19 @@ _RETRIED_4XX = frozenset({408, 425, 429})
 
 
 def judge(
-    outcome: Outcome, *, now_us: int, retry_after_us_max: int, instant_us_max: int, payload_bytes_max: int
+    outcome: Outcome,
+    *,
+    now_us: int,
+    retry_after_us_max: int,
+    instant_us_max: int,
+    payload_bytes_max: int,
+    payload_depth_max: int,
 ) -> Verdict:
     """The verdict on one attempt.
 
     `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a
-    reschedule beyond it, or with a payload over `payload_bytes_max`, counts as an invalid response (and is retried).
+    reschedule beyond it, or with a payload over `payload_bytes_max` or with more than `payload_depth_max` arrays and objects
+    within one another, counts as an invalid response (and is retried).
     """
     if isinstance(outcome, NoResponse | NotSent):
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
@@ -99,14 +107,14 @@ def judge(
     if 200 <= status < 300:
         if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}') and not outcome.truncated:
             return _DONE
-        return _judge_body(outcome, instant_us_max, payload_bytes_max)
+        return _judge_body(outcome, instant_us_max, payload_bytes_max, payload_depth_max)
     error = f"HTTP_{status}"
     if 400 <= status < 500 and status not in _RETRIED_4XX:
         return Failed(error, final=True)
     return Failed(error, not_before_us=_retry_after(outcome.retry_after, now_us, retry_after_us_max))
 
 
-def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int) -> Verdict:
+def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
     if outcome.truncated:
         return Failed("INVALID_CALLBACK_RESPONSE: the answer is longer than the limit")
     if not outcome.body.strip():
@@ -130,6 +138,8 @@ def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int) 
             return Failed("INVALID_CALLBACK_RESPONSE: payload is longer than the limit")
         if not _is_utf8(payload):
             return Failed("INVALID_CALLBACK_RESPONSE: payload is not UTF-8")
+        if is_deeper_than(payload, payload_depth_max):
+            return Failed(f"INVALID_CALLBACK_RESPONSE: payload has more than {payload_depth_max} levels")
         return Reschedule(execute_at, msgspec.Raw(payload))
     if body.ok is True:
         return _DONE

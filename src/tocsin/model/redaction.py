@@ -23,16 +23,25 @@ _PLAIN_NAMES = frozenset({"www-authenticate", "proxy-authenticate", "authority",
 _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S", re.IGNORECASE)
 
 _USERINFO = re.compile(r"//[^/?#\s]*@")
-_PARAMETER = re.compile(r"([?&;])([^=&;#\s]+)=([^&;#\s>\"]*)")
+#: No class overlaps what may stand before or behind it, so that a search passes each character once.
+_PARAMETER = re.compile(r"([?&;])([^?=&;#\s]+)=([^&;#\s>\"]*)")
+#: Longer names are judged each time: remembered, they would take as much memory as a stranger likes.
+_REMEMBERED_CHARS_MAX = 128
 
 
-@lru_cache(maxsize=4_096)
 def is_secret_name(name: str) -> bool:
     """Whether the value of a header or parameter of this name, in any case, is taken for a secret."""
+    return _remembered_verdict(name) if len(name) <= _REMEMBERED_CHARS_MAX else _verdict(name)
+
+
+def _verdict(name: str) -> bool:
     folded = name.strip().lower()
     if folded in _PLAIN_NAMES:
         return False
     return folded in _SECRET_NAMES or _SECRET.search(folded) is not None
+
+
+_remembered_verdict = lru_cache(maxsize=4_096)(_verdict)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -48,6 +57,8 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
 def redact_url(url: str) -> str:
     """The URL without credentials before the host, without secrets in its query, and without its fragment, which is never
     sent."""
+    if "=" not in url and "@" not in url and "#" not in url:
+        return url
     return redact_parameters(url.partition("#")[0])
 
 

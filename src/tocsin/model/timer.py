@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 
 import msgspec
@@ -94,14 +95,31 @@ def decode_record(record: bytes) -> Timer:
     if not record.startswith(_VERSION_PREFIX):
         try:
             version = _envelope_decoder.decode(record).v
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RecordUndecodable(str(error)) from error
         if version > RECORD_VERSION:
             raise RecordTooNew(f"record format {version}, this node reads up to {RECORD_VERSION}")
     try:
         return _decoder.decode(record)
+    except RecursionError:
+        return _decode_deep(record)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordUndecodable(str(error)) from error
+
+
+def _decode_deep(record: bytes) -> Timer:
+    """The same for a payload that is nested deeper than what is accepted now, as former releases took it from receivers.
+
+    It was read once before it was stored, with less of the stack in use than here, so that there is an end to it.
+    """
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(2 * limit)
+        return _decoder.decode(record)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordUndecodable(str(error)) from error
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def unreadable_timer(namespace: str, timer_id: str, execute_at: int, reason: str) -> Timer:

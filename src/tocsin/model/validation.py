@@ -12,20 +12,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.visible import hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
 
 #: Headers that the caller of webhooks sets itself, or that steer the connection; besides these, `webhook-` is reserved.
 RESERVED_HEADERS = frozenset(
     {
-        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
-        "proxy-connection",
+        "accept-encoding", "connection", "content-encoding", "content-length", "expect", "host", "keep-alive",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
 
@@ -34,8 +36,8 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
-_BRACKETS_ONLY = bytes.maketrans(b"[{]}", b"(())")
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"()"))
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+_LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
@@ -46,7 +48,8 @@ class InputLimits:
     id_chars_max: int = 255
     url_chars_max: int = 2_048
     payload_bytes_max: int = 100 * 1024
-    #: Arrays and objects within one another. A payload is read again wherever the timer goes, at any stack depth.
+    #: Arrays and objects within one another in a payload, as sent or as a rescheduling answer brings it. It is read again
+    #: wherever the timer goes, at any stack depth.
     payload_depth_max: int = 100
     headers_max: int = 32
     header_name_chars_max: int = 128
@@ -74,17 +77,31 @@ class InputRules:
     """The checks, under given limits.
 
     `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its
-    verdicts are remembered per URL, so it must depend on nothing else.
+    verdicts are remembered per URL, so it must depend on nothing else. `headers_sent_max` and `header_bytes_sent_max` are
+    what a callback's request can carry of a timer's own headers.
     """
 
-    def __init__(self, limits: InputLimits, check_target: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        limits: InputLimits,
+        check_target: Callable[[str], str | None],
+        *,
+        headers_sent_max: int = 32,
+        header_bytes_sent_max: int = 8 * 1024,
+    ) -> None:
         self.limits = limits
+        self._headers_max = min(limits.headers_max, headers_sent_max)
+        self._header_bytes_max = header_bytes_sent_max
         self._check_target = check_target
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
 
     def timer_id(self, text: str) -> str | None:
-        """1 to `id_chars_max` characters, none of them a control character."""
+        """The id of a timer that may exist: 1 to `id_chars_max` characters, none of them a control character."""
         return text_reason(text, self.limits.id_chars_max)
+
+    def new_timer_id(self, text: str) -> str | None:
+        """The same for one that is created: none that can't be seen, either."""
+        return new_text_reason(text, self.limits.id_chars_max)
 
     def namespace(self, text: str) -> str | None:
         """A namespace's name."""
@@ -130,16 +147,17 @@ class InputRules:
         limits = self.limits
         if len(text) > limits.payload_bytes_max:
             return f"is {len(text)} bytes long; at most {limits.payload_bytes_max} are accepted"
-        opened = text.count(b"[") + text.count(b"{")
-        if opened > limits.payload_depth_max and is_deeper_than(text, limits.payload_depth_max):
+        if is_deeper_than(text, limits.payload_depth_max):
             return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
         return None
 
     def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
         """The extra headers of the callback."""
-        limits, errors = self.limits, []
-        if len(headers) > limits.headers_max:
-            errors.append(FieldError(path, f"has {len(headers)} entries; at most {limits.headers_max} are accepted"))
+        limits = self.limits
+        if len(headers) > self._headers_max:
+            # Nothing more is said of them, and no time spent on them.
+            return [FieldError(path, f"has {len(headers)} entries; at most {self._headers_max} are accepted")]
+        errors = []
         names: set[str] = set()
         for name, value in headers.items():
             reason = self._header_reason(name, value)
@@ -147,7 +165,10 @@ class InputRules:
                 reason = "stands twice, in different case; header names ignore case"
             names.add(name.lower())
             if reason is not None:
-                errors.append(FieldError(f"{path}.{name}", reason))
+                errors.append(FieldError(f"{path}.{name[: limits.header_name_chars_max]}", reason))
+        total = sum(len(name) + len(value) for name, value in headers.items())
+        if total > self._header_bytes_max and not errors:
+            errors.append(FieldError(path, f"has {total} bytes in all; at most {self._header_bytes_max} are accepted"))
         return errors
 
     def _header_reason(self, name: str, value: str) -> str | None:
@@ -160,17 +181,29 @@ class InputRules:
             return f"has a value of {len(value)} characters; at most {limits.header_value_chars_max} are accepted"
         if not _HEADER_VALUE.match(value):
             return "has a value with control characters, line breaks or characters beyond ASCII"
+        if value != value.strip():
+            return "has a value with white space around it; leave that out"
         return None
 
+    def new_tags(self, tags: list[str], path: str) -> list[FieldError]:
+        """The tags of a timer that is created or changed."""
+        return self._tags(tags, path, new_text_reason)
+
     def tags(self, tags: list[str], path: str) -> list[FieldError]:
-        """A timer's tags."""
-        limits, errors = self.limits, []
+        """Tags that a timer may have."""
+        return self._tags(tags, path, text_reason)
+
+    def _tags(self, tags: list[str], path: str, judge: Callable[[str, int], str | None]) -> list[FieldError]:
+        limits = self.limits
         if len(tags) > limits.tags_max:
-            errors.append(FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted"))
+            return [FieldError(path, f"has {len(tags)} entries; at most {limits.tags_max} are accepted")]
+        errors = []
+        seen: set[str] = set()
         for position, tag in enumerate(tags):
-            reason = text_reason(tag, limits.tag_chars_max)
-            if reason is None and tag in tags[:position]:
+            reason = judge(tag, limits.tag_chars_max)
+            if reason is None and tag in seen:
                 reason = "stands twice; give each tag once"
+            seen.add(tag)
             if reason is not None:
                 errors.append(FieldError(f"{path}[{position}]", reason))
         return errors
@@ -257,13 +290,10 @@ class InputRules:
 
 def is_deeper_than(json_text: bytes, depth_max: int) -> bool:
     """Whether well-formed JSON has more than `depth_max` arrays and objects within one another."""
-    shape = _STRING.sub(b"", json_text).translate(_BRACKETS_ONLY, b"()").translate(None, _NOT_BRACKETS)
-    # Each round removes the innermost level, at the speed of a memory copy.
-    for _ in range(depth_max):
-        if not shape:
-            return False
-        shape = shape.replace(b"()", b"")
-    return bool(shape)
+    if json_text.count(b"[") + json_text.count(b"{") <= depth_max:
+        return False
+    brackets = _STRING.sub(b"", json_text).translate(None, _NOT_BRACKETS)
+    return max(accumulate(map(_LEVELS.__getitem__, brackets)), default=0) > depth_max
 
 
 def text_reason(text: str, chars_max: int) -> str | None:
@@ -276,3 +306,11 @@ def text_reason(text: str, chars_max: int) -> str | None:
     if not text.isprintable() and _CONTROL.search(text):
         return "has control characters; leave them out"
     return None
+
+
+def new_text_reason(text: str, chars_max: int) -> str | None:
+    """The same for a text that is to be stored: none of its characters is one that can't be seen, or moves others about."""
+    reason = text_reason(text, chars_max)
+    if reason is None and (letter := hidden_in(text)) is not None:
+        return f"has the character {named(letter)}, which can't be seen; leave it out"
+    return reason

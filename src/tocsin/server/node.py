@@ -135,7 +135,13 @@ class Server:
         # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
         caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
         relay.caller = self._caller = caller
-        rules = InputRules(settings.input_limits(), egress.check_url)
+        callback_limits = settings.callback_limits()
+        rules = InputRules(
+            settings.input_limits(),
+            egress.check_url,
+            headers_sent_max=callback_limits.request_headers_max,
+            header_bytes_sent_max=callback_limits.request_header_bytes_max,
+        )
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
         node = settings.node_name or f"{socket.gethostname()}:{port}"

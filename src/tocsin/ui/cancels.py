@@ -22,7 +22,7 @@ from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.search import Patience, earliest
 from tocsin.ui.show import destination, timer_path
-from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.visit import Handler, Visit, whole
 
 #: Timers of a bulk action that are named before the rest is only counted.
 NAMED_MAX = 8
@@ -115,7 +115,7 @@ class CancelHandlers:
         request = self._lists.request(replace(filters, view="upcoming", rows=rows), visit.now_us)
         patience = Patience(self._limits.list_search_timeout_s)
         found = await earliest(self._service.list, request, patience)
-        views = [view for view in found.views if view.timer.created_at <= int(asked)]
+        views = [view for view in found.views if view.timer.created_at <= whole(asked)]
         return await self._step(visit, filters.namespace, views, 0, found.cursor)
 
     async def _step(

@@ -103,7 +103,7 @@ def _row(view: TimerView) -> list[object]:
         "" if view.next_attempt_at is None else answer.next_attempt_at,
         "" if timer.executed_at is None else answer.executed_at,
         timer.method,
-        timer.url,
+        answer.callback_url,
         timer.attempts,
         timer.last_error or "",
         ";".join(timer.tags),

@@ -13,7 +13,7 @@ from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.timer import Status
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.visit import Fields
+from tocsin.ui.visit import Fields, whole
 
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
@@ -76,7 +76,7 @@ class Filters:
             after=after,
             before=before,
             order=query.get("order") if query.get("order") in ("asc", "desc") else default_order(view),
-            rows=min(int(rows), limits.list_rows_max) if rows.isdecimal() and int(rows) > 0 else limits.list_rows,
+            rows=min(whole(rows), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )
 

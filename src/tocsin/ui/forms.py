@@ -13,6 +13,7 @@ import msgspec
 from tocsin.contract.convert import timer_answer
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
@@ -87,16 +88,16 @@ class TimerForm:
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
-        """The fields of a timer that exists."""
+        """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
         policy = timer.retry or _DEFAULT_POLICY
         total = policy.max_duration_us
         return cls(
             namespace=timer.namespace,
             id=timer.id,
             when=when,
-            url=timer.url,
+            url=redact_url(timer.url),
             method=timer.method,
-            headers=list((timer.headers or {}).items()),
+            headers=list(redact_headers(timer.headers or {}).items()),
             payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",

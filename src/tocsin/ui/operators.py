@@ -17,7 +17,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.service import TimerService
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.visit import Handler, Visit, whole
 
 #: Colours of owners on the map, told apart by number; further owners share them.
 _OWNER_COLOURS = 8
@@ -96,7 +96,7 @@ class OperatorPages:
         form = {name: visit.form.get(name) for name in ("name", "num_shards", "history", "retention", "secret")}
         body: dict[str, Any] = {"name": form["name"], "history": form["history"]}
         if form["num_shards"]:
-            body["numShards"] = int(form["num_shards"]) if form["num_shards"].isdecimal() else form["num_shards"]
+            body["numShards"] = whole(form["num_shards"]) if form["num_shards"].isdecimal() else form["num_shards"]
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
             sent = self._create_reader.read(msgspec.json.encode(body))

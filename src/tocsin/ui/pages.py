@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 from tocsin import __version__
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
+from tocsin.model.visible import visible
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import show as calls
@@ -86,6 +87,7 @@ class Pages:
             short_id=calls.short,
             redacted_headers=calls.redacted,
             redacted_url=redact_url,
+            visible=visible,
         )
 
     def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
 from tocsin.contract.instants import format_instant
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.redaction import redact_url
 from tocsin.model.timer import Status, Timer
+from tocsin.model.validation import is_deeper_than
 from tocsin.service import TimerView
 
 T = TypeVar("T")
 
+#: Payloads and bodies that are laid out in lines; longer or deeper ones are shown as they were sent. Each level indents every
+#: line within it.
+PRETTY_BYTES_MAX = 32 * 1024
+PRETTY_DEPTH_MAX = 20
 #: As many rows as a browser lays out and paints within a frame: it does so for a whole part of a list or not at all.
 PART_ROWS = 25
 
@@ -116,11 +125,12 @@ def timer_path(namespace: str, timer_id: str) -> str:
 
 
 def destination(timer: Timer) -> tuple[str, str]:
-    """Host and the rest of the URL that a timer calls."""
+    """Host and the rest of the URL that a timer calls, without its secrets."""
+    url = redact_url(timer.url)
     try:
-        parts = urlsplit(timer.url)
+        parts = urlsplit(url)
     except ValueError:
-        return timer.url, ""
+        return url, ""
     rest = parts.path + (f"?{parts.query}" if parts.query else "")
     return parts.netloc, rest if rest != "/" else ""
 
@@ -132,29 +142,39 @@ def version(view: TimerView) -> str:
 
 
 def pretty_json(text: bytes) -> str:
-    """A payload with line breaks, its numbers and keys exactly as they were sent; itself when it can't be read."""
+    """A payload with line breaks, its numbers and keys exactly as they were sent; itself when it can't be read, or is long or
+    nested deep."""
+    plain = text.decode(errors="replace")
+    if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
+        return plain
     try:
-        value = json.loads(text, parse_float=_Verbatim, parse_int=_Verbatim)
-    except (ValueError, RecursionError):
-        return text.decode(errors="replace")
-    return _indented(value, "")
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return plain
+    return _laid_out(plain)
 
 
-class _Verbatim(str):
-    """A number as it was written: 1.10 stays 1.10, and 2^70 stays exact."""
-
-    __slots__ = ()
+#: The parts of JSON between white space, an empty object or array as one.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[\[\]{},:]|[^\s\[\]{},:"]+')
 
 
-def _indented(value: object, margin: str) -> str:
-    inner = margin + "  "
-    if isinstance(value, _Verbatim):
-        return str(value)
-    if isinstance(value, dict) and value:
-        lines = [
-            f"{inner}{json.dumps(key, ensure_ascii=False)}: {_indented(item, inner)}" for key, item in value.items()
-        ]
-        return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
-    if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(inner + _indented(item, inner) for item in value) + f"\n{margin}]"
-    return json.dumps(value, ensure_ascii=False)
+def _laid_out(text: str) -> str:
+    parts: list[str] = []
+    level = 0
+    for token in _TOKEN.findall(text):
+        if token in "[{":
+            level += 1
+            parts += (token, "\n", "  " * level)
+        elif token in "]}":
+            level -= 1
+            parts += ("\n", "  " * level, token)
+        elif token == ",":
+            parts += (",\n", "  " * level)
+        elif token == ":":
+            parts.append(": ")
+        elif token[0] in "[{":
+            parts.append(token[0] + token[-1])
+        else:
+            # Characters instead of their numbers.
+            parts.append(json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token)
+    return "".join(parts)

@@ -17,6 +17,15 @@ from tocsin.ui.sessions import Visitor
 FORM_FIELDS_MAX = 20_000
 
 
+#: Digits of a number that are read; Python refuses thousands.
+_DIGITS_MAX = 18
+
+
+def whole(text: str) -> int:
+    """The whole number that a query or form gives, a greater one cut to its first digits; 0 for anything else."""
+    return int(text[:_DIGITS_MAX]) if text.isdecimal() else 0
+
+
 class Fields:
     """What a query or a form says: names may come several times, and absent is the same as empty."""
 

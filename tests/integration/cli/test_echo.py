@@ -103,3 +103,14 @@ def test_whatever_comes_is_answered(body):
         connection.request("POST", "/x?y=1", body)
         assert connection.getresponse().status == 200
         assert "/x?y=1" in process.stdout.readline()
+
+
+def test_what_comes_can_t_steer_the_terminal():
+    hostile = "\x1b[2J\x9b\u202e"
+    with echo() as (process, connection):
+        ring(connection, {**RING, "timerId": hostile, "payload": hostile})
+        connection.request("POST", "/x", hostile.encode())
+        assert connection.getresponse().read() == b""
+        shown = process.stdout.readline() + process.stdout.readline()
+    assert "\\u001b[2J" in shown
+    assert not set(hostile) & set("\x1b\x9b\u202e") & set(shown)

@@ -296,3 +296,19 @@ async def test_a_dialog_says_what_it_is_about_as_text(node: Node) -> None:
     ).text
     assert HOSTILE not in shown
     assert "its id begins with" in shown
+
+
+async def test_an_edit_keeps_the_secrets_that_it_does_not_show(node: Node) -> None:
+    visitor, service = node.visitor(), node.server.service
+    assert service is not None
+    url, shown = "http://127.0.0.1:9/?token=s3cret-1", "http://127.0.0.1:9/?token=[redacted]"
+    await visitor.create("paid", callbackUrl=url, headers={"authorization": "Bearer s3cret-2", "x-plain": "a"})
+    form = (await visitor.get("/timers/edit?namespace=default&id=paid")).text
+    assert "s3cret" not in form
+    fields = {
+        "namespace": "default", "id": "paid", "when": "keep", "url": shown, "method": "POST", "timeout": "10",
+        "header_name": ["authorization", "x-plain"], "header_value": ["[redacted]", "b"],
+    }  # fmt: skip
+    assert (await visitor.post("/timers/edit", fields)).status_code == 303
+    timer = (await service.get("default", "paid")).timer
+    assert (timer.url, timer.headers) == (url, {"authorization": "Bearer s3cret-2", "x-plain": "b"})

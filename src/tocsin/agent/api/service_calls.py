@@ -113,12 +113,12 @@ class ServiceCalls:
 
     async def tag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
         """Adds a tag; one that is there stays. ServiceCallNotFound, TooManyTags."""
-        key = self._rules.tag(tenant_id, service_call_id, tag)
+        key = self._rules.tag(tenant_id, service_call_id, tag, new=True)
         await self._command(TagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
 
     async def untag(self, tenant_id: str, service_call_id: str, tag: str, correlation_id: str) -> None:
         """Removes a tag; one that isn't there is fine. ServiceCallNotFound."""
-        key = self._rules.tag(tenant_id, service_call_id, tag)
+        key = self._rules.tag(tenant_id, service_call_id, tag, new=False)
         await self._command(UntagServiceCall(key.service_call_id, tag), key.tenant_id, correlation_id)
 
     async def delete(self, tenant_id: str, service_call_id: str, correlation_id: str) -> None:

@@ -20,8 +20,10 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
+from tocsin.model.redaction import REDACTED
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.model.validation import is_deeper_than, text_reason
+from tocsin.model.validation import is_deeper_than, new_text_reason, text_reason
+from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
 PAGE_DEFAULT = 50
@@ -102,7 +104,7 @@ class CallRules:
         """
         limits, errors = self._limits, _Errors()
         tenant = errors.uuid7("tenantId", tenant_id)
-        errors.text("name", sent.name, limits.name_chars_max)
+        errors.new_text("name", sent.name, limits.name_chars_max)
         spec, too_large = self._request(sent, errors)
         due_at_us = None
         if sent.due_at is not None:
@@ -134,11 +136,11 @@ class CallRules:
         errors.refuse()
         return key
 
-    def tag(self, tenant_id: str, service_call_id: str, tag: str) -> Key:
-        """The call, once its tag is found good."""
+    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> Key:
+        """The call, once its tag is found good: one to add, or one that it may have."""
         errors = _Errors()
         key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
-        errors.text("tag", tag, self._limits.tag_chars_max)
+        (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
         errors.refuse()
         return key
 
@@ -173,6 +175,11 @@ class CallRules:
         for path, reason in self._checks.request(sent.method, sent.url, sent.headers, body):
             note = errors.note_once if path in ("url", "body") else errors.note
             note(f"requestSpec.{path}", reason)
+        if withheld(sent.url, sent.headers):
+            where = "url" if withheld(sent.url, None) else "headers"
+            errors.note_once(
+                f"requestSpec.{where}", f"has {REDACTED}, which stands for what is never shown; send the secret"
+            )
         spec = RequestSpec(
             method=sent.method,
             url=sent.url,
@@ -185,11 +192,14 @@ class CallRules:
         limits = self._limits
         if len(tags) > limits.tags_max:
             errors.note("tags", f"has {len(tags)} entries; at most {limits.tags_max} are accepted")
+            return ()
+        seen: set[str] = set()
         for position, tag in enumerate(tags):
             path = f"tags[{position}]"
-            errors.text(path, tag, limits.tag_chars_max)
-            if tag in tags[:position]:
+            errors.new_text(path, tag, limits.tag_chars_max)
+            if tag in seen:
                 errors.note_once(path, "stands twice; give each tag once")
+            seen.add(tag)
         return tuple(tags)
 
     def _wanted_tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
@@ -197,6 +207,7 @@ class CallRules:
         wanted = tuple(dict.fromkeys(tags))
         if len(wanted) > limits.tags_max:
             errors.note("tag", f"is given {len(wanted)} times; no call has more than {limits.tags_max} tags")
+            return ()
         for tag in wanted:
             errors.text("tag", tag, limits.tag_chars_max)
         return wanted
@@ -253,6 +264,9 @@ class _Errors:
 
     def text(self, path: str, text: str, chars_max: int) -> None:
         self.note(path, text_reason(text, chars_max))
+
+    def new_text(self, path: str, text: str, chars_max: int) -> None:
+        self.note(path, new_text_reason(text, chars_max))
 
     def uuid7(self, path: str, text: str) -> str:
         """The id in lower case."""

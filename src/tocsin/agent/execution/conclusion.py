@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tocsin.agent.execution.order import Order
 from tocsin.agent.execution.ports import ExecutionEnd
-from tocsin.agent.execution.redaction import cut_text, redact_header, snippet
+from tocsin.agent.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import ErrorMeta, ExecutionFailed, ExecutionSucceeded, ResponseMeta
 from tocsin.ports.http import Reply, Result
@@ -54,9 +54,9 @@ def _response_meta(order: Order, reply: Reply, latency_ms: float, limits: AgentL
 
 def _headers(order: Order, reply: Reply, limits: AgentLimits) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for name, value in reply.headers[: limits.response_headers_max]:
-        for secret in order.secrets:
-            value = value.replace(secret.decode("utf-8", "replace"), "[redacted]")
+    received = reply.headers[: limits.response_headers_max]
+    values = without_secrets([value for _, value in received], order.secrets)
+    for (name, _), value in zip(received, values, strict=True):
         folded = cut_text(name.lower(), limits.snippet_bytes_max).text
         kept = redact_header(folded, value, limits.snippet_bytes_max)
         headers[folded] = f"{headers[folded]}, {kept}" if folded in headers else kept

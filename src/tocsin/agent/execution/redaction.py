@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from tocsin.model.redaction import REDACTED, is_secret, redact_parameters, secret_parameters
@@ -20,6 +20,11 @@ _VISIBLE |= (
     {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd") | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 )
 _INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+#: Stands for the bytes of a secret until the text is cut. It is in no UTF-8 and in no secret; where a body has it, another
+#: byte that isn't text either takes its place.
+_HIDDEN, _NO_TEXT = b"\xff", b"\xfe"
+_HIDDEN_BYTES = re.compile(rb"\xff+")
 
 
 class Snippet(NamedTuple):
@@ -53,14 +58,31 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[bytes, ...
 
 
 def snippet(data: bytes, bytes_max: int, secrets: Collection[bytes] = ()) -> Snippet:
-    """The beginning of a body as text of at most `bytes_max` bytes of UTF-8, without the secrets given."""
-    if secrets:
-        for secret in secrets:
-            data = data.replace(secret, REDACTED.encode())
+    """The beginning of a body as text of at most `bytes_max` bytes of UTF-8, without the secrets given.
+
+    Only what can be kept is searched, and a secret that begins in it and ends behind it.
+    """
     # A character that this cut takes apart lies beyond the limit, and goes with the second cut.
-    text = data[: bytes_max + 4].decode("utf-8", "replace")
+    begin = data[: bytes_max + 4]
+    if secrets:
+        searched = data[: len(begin) + max(map(len, secrets))].replace(_HIDDEN, _NO_TEXT)
+        for secret in secrets:
+            searched = searched.replace(secret, _HIDDEN * len(secret))
+        begin = _HIDDEN_BYTES.sub(REDACTED.encode(), searched[: len(begin)])
+    text = begin.decode("utf-8", "replace")
     taken, cut = cut_text(text, bytes_max)
     return Snippet(taken, cut or len(data) > bytes_max)
+
+
+def without_secrets(values: Sequence[str], secrets: Collection[bytes]) -> Sequence[str]:
+    """The values of headers without the secrets given."""
+    if not secrets or not values:
+        return values
+    # One text, searched once for each secret: there may be hundreds of both.
+    text = "\n".join(value.replace("\n", " ") for value in values)
+    for secret in secrets:
+        text = text.replace(secret.decode("utf-8", "replace"), REDACTED)
+    return text.split("\n")
 
 
 def cut_text(text: str, bytes_max: int) -> Snippet:

@@ -10,7 +10,7 @@ from tocsin.contract.instants import format_instant
 from tocsin.ui.calls.show import STAR
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, words
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.visit import Fields
+from tocsin.ui.visit import Fields, whole
 
 #: Tabs of the list: name in the URL, title, status (none: all).
 VIEWS: dict[str, tuple[str, CallStatus | None]] = {
@@ -55,7 +55,7 @@ class CallFilters:
             range=span if span in PAST or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
-            rows=min(int(rows), limits.list_rows_max) if rows.isdecimal() and int(rows) > 0 else limits.list_rows,
+            rows=min(whole(rows), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )
 

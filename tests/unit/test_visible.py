@@ -1,0 +1,35 @@
+"""What people read has no character that steers a terminal or a line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tocsin.config.values import redacted
+from tocsin.model.visible import visible
+
+
+def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
+    assert visible("a\x1b[2Jb\u202ec\x9b\U000e0041") == "a\\u001b[2Jb\\u202ec\\u009b\\udb40\\udc41"
+    assert visible("a\nb\r", keep="\n") == "a\nb\\u000d"
+    assert visible("é 日本 😀") == "é 日本 😀"
+    document = json.dumps("\x9b\u202e\U000e0041", ensure_ascii=False)
+    assert json.loads(visible(document)) == json.loads(document)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("nats://s3cr3t@broker:4222", "nats://…@broker:4222"),
+        ("nats://a:s3cr3t@one:4222, tls://s3cr3t@two:4222", "nats://a:…@one:4222,tls://…@two:4222"),
+        ("nats://broker:4222?token=s3cr3t&x=1", "nats://broker:4222?token=…&x=1"),
+        ("postgresql://user@host/db?sslpassword=s3cr3t", "postgresql://user@host/db?sslpassword=…"),
+        ("postgresql://user:s3/c@r3t:x@host/db", "postgresql://user:…@host/db"),
+        ("mysql://user:s3cr3t@host/db?ssl-key-password=s3cr3t", "mysql://user:…@host/db?ssl-key-password=…"),
+        ("sqlite:////data/a@b/tocsin.db", "sqlite:////data/a@b/tocsin.db"),
+        ("postgresql://host/db", "postgresql://host/db"),
+    ],
+)
+def test_addresses_are_shown_without_secrets(address: str, shown: str) -> None:
+    assert redacted(address) == shown
