@@ -222,27 +222,6 @@ async def test_destinations_take_turns_at_the_limit(script: Any, receive: Any, c
     assert {exchange.outcome for exchange in exchanges} == {TOOK}
 
 
-async def test_waiting_ends_at_the_deadline_and_doesn_t_stop_those_behind(receive: Any, client_with: Any) -> None:
-    client = client_with(limits=CallbackLimits(connections_max=1))
-    answer = asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        while await peer.request():
-            await answer.wait()
-            await peer.send(OK)
-
-    receiver = await receive(script)
-    first = client.begin(receiver.url)
-    second = client.begin(receiver.url, timeout_us=50_000)
-    third = client.begin(receiver.url)
-    exchange = await second
-    assert exchange.outcome == NoResponse("TIMEOUT", "no connection was free within 0.05 s")
-    assert exchange.sent_at is None
-    answer.set()
-    assert [(await first).outcome, (await third).outcome] == [TOOK, TOOK]
-    assert len(receiver.requests) == 2
-
-
 async def test_a_time_out_frees_its_connection(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(connections_max=1))
 
