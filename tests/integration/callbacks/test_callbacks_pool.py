@@ -261,6 +261,34 @@ async def test_a_failing_listener_harms_nobody(receive: Any, client: Any) -> Non
 # -- the end
 
 
+async def test_nothing_is_kept_of_destinations_without_connections(receive: Any, client_with: Any) -> None:
+    async def lookup(host: str) -> list[str]:
+        if host.startswith("dead"):
+            raise OSError("no such luck")
+        return ["127.0.0.1"]
+
+    limits = CallbackLimits(dns_names_cached_max=10, targets_cached_max=10, answers_remembered_max=10)
+    client = client_with(lookup=lookup, limits=limits)
+    receiver = await receive(_echo_the_path)
+    for n in range(200):
+        dead = await client.call(f"http://dead{n}.example/")
+        assert dead.outcome.code == "NAME_NOT_RESOLVED"
+        exchange = await client.call(f"http://live{n}.example:{receiver.port}/{n}")
+        assert exchange.outcome == Response(200, b"/%d" % n)
+    caller = client.caller
+    assert len(caller._timers._destinations) == caller.connections <= 200
+    assert len(caller._timers._memory._present) + len(caller._timers._memory._former) <= 20
+    assert (len(caller._resolver._known), caller.resolving, caller._target.cache_info().currsize) == (10, 0, 10)
+    await caller.close()
+    assert (caller._timers._destinations, caller._timers._idle, caller._timers._waiting) == ({}, {}, {})
+
+
+async def _echo_the_path(peer: Peer) -> None:
+    while request := await peer.request():
+        path = request[0].split()[1].encode()
+        await peer.send(b"HTTP/1.1 200 X\r\ncontent-length: %d\r\n\r\n%b" % (len(path), path))
+
+
 async def test_close_ends_what_is_under_way(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(connections_max=3), lookup=_never)
     arrived = asyncio.Barrier(3)

@@ -143,6 +143,16 @@ async def test_any_other_is_not(method: str, receive: Any, client: Any) -> None:
     assert (receiver.connections, len(receiver.requests)) == (1, 2)
 
 
+async def test_a_connection_that_is_just_ending_is_not_taken(receive: Any, client: Any) -> None:
+    """Unasked data ends an idle connection, which is reported a moment later; what can't be sent twice must not go there."""
+    receiver = await receive(keep_answering)
+    assert (await send(client, receiver.url)).outcome == TOOK
+    (connection,) = client.caller._calls._connections
+    connection.data_received(OK)
+    assert (await send(client, receiver.url)).outcome == TOOK
+    assert receiver.connections == 2
+
+
 async def test_a_408_on_a_reused_connection_is_its_answer_then(receive: Any, client: Any) -> None:
     receiver = await receive(_closing_at_the_second(TIMEOUT_408))
     assert (await send(client, receiver.url)).outcome == TOOK
