@@ -23,7 +23,8 @@ Answer = Outcome | Reply
 class Attempt:
     """One call of `ring` or `send` until its `done`. Times in nanoseconds are of the monotonic clock.
 
-    It is in exactly one place: on a connection, with a task that opens one, or waiting for a free connection.
+    It is in exactly one place: on a connection, with a task that opens one, or waiting for a free connection. While it waits,
+    `deadline_ns` is when that ends; its timeout begins afterwards.
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Attempt:
         "sent_at",
         "started_ns",
         "task",
+        "timeout_ns",
     )
 
     #: What `done` is given.
@@ -60,7 +62,8 @@ class Attempt:
         #: The answer to a HEAD request has no body, whatever its headers say.
         self.head_only = head_only
         self.started_ns = started_ns = time.monotonic_ns()
-        self.deadline_ns = started_ns + timeout_us * 1_000
+        self.timeout_ns = timeout_us * 1_000
+        self.deadline_ns = started_ns + self.timeout_ns
         self.done = done
         #: Wall clock, microseconds, when the request first went to a socket.
         self.sent_at: int | None = None
@@ -87,14 +90,23 @@ class OnceOnlyAttempt(RequestAttempt):
     replayable = False
 
 
+#: How often the loop reads its sockets before a deadline that has passed counts. One would do where it reads them before it
+#: runs what is queued; uvloop does so after.
+_POLLS_BEFORE_EXPIRY = 3
+
+
 class Deadlines:
-    """Tells of attempts whose deadline has passed: never before it, and up to `interval_us` after it.
+    """Reports attempts whose deadline has passed: never before it, and up to `interval_us` after it while the loop runs.
+
+    What has arrived is read first: after the process stood still, answers may have been lying in the sockets' buffers for
+    long. An attempt whose request hadn't been sent by then is reported at once, before it could be.
 
     One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that
     attempt ends in time, so that an attempt costs a set insertion rather than a timer of its own.
     """
 
-    def __init__(self, interval_us: int, expired: Callable[[Attempt], None]) -> None:
+    def __init__(self, interval_us: int, expired: Callable[[Attempt, int], None]) -> None:
+        """`expired` gets the attempt, and by how many nanoseconds its deadline was noticed late."""
         self.attempts: set[Attempt] = set()
         self._interval_ns = interval_us * 1_000
         self._expired = expired
@@ -102,7 +114,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, attempt: Attempt) -> None:
-        """Watches the attempt until it is taken out of `attempts`."""
+        """Watches the attempt until it is taken out of `attempts`. Its deadline may be put off meanwhile."""
         self.attempts.add(attempt)
         if self._next_ns is None or attempt.deadline_ns < self._next_ns:
             self._set(attempt.deadline_ns)
@@ -128,5 +140,23 @@ class Deadlines:
         nearest = min((a.deadline_ns for a in self.attempts if a.deadline_ns > now_ns), default=None)
         if nearest is not None:
             self._set(nearest)
+        sent = []
         for attempt in late:
-            self._expired(attempt)
+            if attempt.sent_at is None:
+                self._expire(attempt, now_ns)
+            else:
+                sent.append(attempt)
+        if sent:
+            self._after_polls(_POLLS_BEFORE_EXPIRY, sent, now_ns)
+
+    def _after_polls(self, polls: int, late: list[Attempt], noticed_ns: int) -> None:
+        if polls:
+            asyncio.get_running_loop().call_soon(self._after_polls, polls - 1, late, noticed_ns)
+            return
+        for attempt in late:
+            self._expire(attempt, noticed_ns)
+
+    def _expire(self, attempt: Attempt, noticed_ns: int) -> None:
+        # Those before it may have made room for it, or ended it.
+        if attempt in self.attempts and attempt.deadline_ns <= noticed_ns:
+            self._expired(attempt, noticed_ns - attempt.deadline_ns)

@@ -29,33 +29,36 @@ class Owner(Protocol):
 
 
 class Memory:
-    """The exact bytes of whole answers, and what they were parsed to; connections to one destination share it.
+    """The exact bytes of whole answers, and what they were parsed to: of those that came last, as many as the limit says to
+    twice as many. The connections of a pool share it; their attempts all want headers, or none does.
 
-    Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again. What was parsed with its
-    headers is kept apart from what was parsed without.
+    Receivers repeat themselves, and the same bytes read by a parser at rest mean the same again, whoever sent them.
     """
 
-    __slots__ = ("_answers_max", "_bytes_max", "replies", "responses")
+    __slots__ = ("_answers_max", "_bytes_max", "_former", "_present")
 
     def __init__(self, limits: CallbackLimits) -> None:
         self._answers_max = limits.answers_remembered_max
-        self._bytes_max = limits.answer_remembered_bytes_max
-        self.responses: dict[bytes, Response] = {}
-        self.replies: dict[bytes, Reply] = {}
+        self._bytes_max = limits.answer_remembered_bytes_max if self._answers_max else 0
+        self._present: dict[bytes, Response | Reply] = {}
+        self._former: dict[bytes, Response | Reply] = {}
+
+    def recall(self, data: bytes) -> Response | Reply | None:
+        """What these bytes were parsed to, if that is known."""
+        if len(data) > self._bytes_max:
+            return None
+        answer = self._present.get(data)
+        if answer is None and (answer := self._former.get(data)) is not None:
+            self.keep(data, answer)
+        return answer
 
     def keep(self, data: bytes, answer: Response | Reply) -> None:
         """Remembers it, unless it is long."""
-        if len(data) > self._bytes_max or self._answers_max == 0:
+        if len(data) > self._bytes_max:
             return
-        if isinstance(answer, Response):
-            if len(self.responses) >= self._answers_max:
-                # Most often a Date header has moved on, and none of these will come again.
-                self.responses.clear()
-            self.responses[data] = answer
-        else:
-            if len(self.replies) >= self._answers_max:
-                self.replies.clear()
-            self.replies[data] = answer
+        if len(self._present) >= self._answers_max:
+            self._former, self._present = self._present, {}
+        self._present[data] = answer
 
 
 class Connection(asyncio.Protocol):
@@ -111,6 +114,11 @@ class Connection(asyncio.Protocol):
         self._complete = False
         self._extra = False
 
+    @property
+    def closing(self) -> bool:
+        """Whether it is ending, though that has not been reported yet."""
+        return self._transport is None or self._transport.is_closing()
+
     def start(self, attempt: Attempt, now_us: int) -> None:
         """Sends the attempt's request in one write. Only on a connection that is at rest."""
         assert self.attempt is None and self._transport is not None
@@ -140,8 +148,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         if self._raw_bytes == 0 and not attempt.head_only:
-            memory = self._memory
-            known = (memory.replies if attempt.wants_headers else memory.responses).get(data)
+            known = self._memory.recall(data)
             if known is not None:
                 self._used = True
                 self.attempt = None

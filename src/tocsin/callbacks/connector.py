@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 from tocsin.callbacks.connection import Connection
 from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.faults import check_descriptors, local_fault
 from tocsin.callbacks.resolver import Resolver
 from tocsin.callbacks.target import Origin
-from tocsin.model.answer import NoResponse
+from tocsin.model.answer import NoResponse, NotSent
 
 
 class Connector:
@@ -28,22 +29,29 @@ class Connector:
 
     async def connect(
         self, origin: Origin, make: Callable[[], Connection], deadline_ns: int
-    ) -> Connection | NoResponse:
+    ) -> Connection | NoResponse | NotSent:
         """A connection to the origin, or why there is none. The caller cancels at the deadline."""
         try:
             addresses = [origin.host] if origin.is_address else await self._resolver.resolve(origin.host)
         except OSError as error:
-            return NoResponse("NAME_NOT_RESOLVED", f"{origin.host}: {error.strerror or error}")
+            text = f"{origin.host}: {error.strerror or error}"
+            return local_fault(error) or NoResponse("NAME_NOT_RESOLVED", text)
         refusals = {ip: self._egress.refusal(ip, origin.host, origin.port) for ip in addresses}
         permitted = [ip for ip, refusal in refusals.items() if refusal is None]
         if not permitted:
             return NoResponse("EGRESS_REFUSED", f"{origin.host} {next(iter(refusals.values()))}", final=True)
+        return await self._try_each(origin, permitted, make, deadline_ns)
+
+    async def _try_each(
+        self, origin: Origin, addresses: list[str], make: Callable[[], Connection], deadline_ns: int
+    ) -> Connection | NoResponse | NotSent:
         failure = NoResponse("CONNECTION_FAILED")
-        for index, ip in enumerate(permitted):
-            share_s = max(0, deadline_ns - time.monotonic_ns()) / 1e9 / (len(permitted) - index)
+        unsent: NotSent | None = None
+        for index, ip in enumerate(addresses):
+            share_s = max(0, deadline_ns - time.monotonic_ns()) / 1e9 / (len(addresses) - index)
             try:
                 # The last address has all that is left: its limit is the attempt's deadline, which is kept elsewhere.
-                async with asyncio.timeout(share_s if index < len(permitted) - 1 else None):
+                async with asyncio.timeout(share_s if index < len(addresses) - 1 else None):
                     return await self._dial(origin, ip, make)
             except ssl.SSLError as error:
                 failure = NoResponse("TLS_FAILED", f"{origin.host} ({ip}): {_tls_reason(error)}")
@@ -52,8 +60,10 @@ class Connector:
                     "CONNECTION_FAILED", f"{ip} port {origin.port}: no connection within {share_s:.1f} s"
                 )
             except OSError as error:
+                unsent = unsent or local_fault(error, ip)
                 failure = NoResponse("CONNECTION_FAILED", f"{ip} port {origin.port}: {error.strerror or error}")
-        return failure
+        # An address that could not be tried might have answered.
+        return unsent or failure
 
     async def _dial(self, origin: Origin, ip: str, make: Callable[[], Connection]) -> Connection:
         loop = asyncio.get_running_loop()
@@ -68,7 +78,9 @@ class Connector:
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
-            # Reads the system's authorities, which takes milliseconds: only once, and only if anyone uses TLS.
+            # Reads the system's authorities, which takes milliseconds: only once, and only if anyone uses TLS. Without a
+            # descriptor it would find none, and say nothing.
+            check_descriptors()
             self._tls = ssl.create_default_context()
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls

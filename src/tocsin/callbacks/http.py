@@ -12,27 +12,34 @@ from typing import TypeVar
 from tocsin.callbacks.attempt import Answer, Attempt, Deadlines, OnceOnlyAttempt, RequestAttempt
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.plain import IDEMPOTENT, compose_plain
 from tocsin.callbacks.pool import Pool
 from tocsin.callbacks.request import InvalidRequest, compose
-from tocsin.callbacks.resolver import Lookup, Resolver, system_lookup
+from tocsin.callbacks.resolver import Lookup, Resolver, SystemLookup
 from tocsin.callbacks.target import InvalidUrl, parse_url
-from tocsin.model.answer import NoResponse
+from tocsin.model.answer import NoResponse, NotSent, Outcome
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Request, Result
+from tocsin.ports.observer import Observer, RequestNotSent
 
 T = TypeVar("T")
 
+#: A deadline that was noticed this late, as a part of the timeout and in all, passed because this process stood still.
+_STALL_SHARE = 0.5
+_STALL_NS_MIN = 1_000_000_000
+
 
 class HttpCaller:
-    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester` with one pool of connections. All methods
-    are called on one event loop's thread.
+    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester`, with connections of its own for each, so
+    that neither can use up the other's. All methods are called on one event loop's thread.
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
-    EGRESS_REFUSED and INVALID_REQUEST. `lookup` and `tls` stand in for the system's resolver and trusted authorities.
+    EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` stand in for the system's resolver
+    and trusted authorities. `observe` gets RequestNotSent; it may be replaced at any time.
     """
 
     def __init__(
@@ -41,17 +48,37 @@ class HttpCaller:
         egress: EgressPolicy,
         clock: Clock,
         *,
-        lookup: Lookup = system_lookup,
+        lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
+        observe: Observer = lambda event: None,
     ) -> None:
         self._limits = limits
         self._clock = clock
-        self._resolver = Resolver(limits, lookup)
-        self._pool = Pool(limits, Connector(self._resolver, egress, tls), clock, self._finish)
+        self._system_lookup = SystemLookup()
+        self._resolver = Resolver(limits, lookup or self._system_lookup)
+        connector = Connector(self._resolver, egress, tls)
+        self._timers = Pool(limits, limits.connections_max, connector, clock, self._finish)
+        self._calls = Pool(limits, limits.agent_connections_max, connector, clock, self._finish)
         self._deadlines = Deadlines(limits.deadline_interval_us, self._expired)
         self._under_way = self._deadlines.attempts
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False
+        self.observe = observe
+
+    @property
+    def connections(self) -> int:
+        """Connections to timers' receivers, open or being opened."""
+        return self._timers.connections
+
+    @property
+    def agent_connections(self) -> int:
+        """Connections for requests of `send`, open or being opened."""
+        return self._calls.connections
+
+    @property
+    def resolving(self) -> int:
+        """Names that are being resolved."""
+        return self._resolver.resolving
 
     def destination(self, url: str) -> str:
         """Scheme, host and port; `invalid:` for a URL that can't be called."""
@@ -75,8 +102,8 @@ class HttpCaller:
             self._refuse(done, Exchange(NoResponse("SHUTDOWN"), None, 0))
             return
         attempt = Attempt(target.origin, request, ring.method == "HEAD", ring.timeout_us, done)
+        self._timers.assign(attempt)
         self._deadlines.add(attempt)
-        self._pool.assign(attempt)
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """See Requester."""
@@ -95,8 +122,8 @@ class HttpCaller:
             return
         kind = RequestAttempt if method in IDEMPOTENT else OnceOnlyAttempt
         attempt = kind(target.origin, data, method == "HEAD", request.timeout_us, done)
+        self._calls.assign(attempt)
         self._deadlines.add(attempt)
-        self._pool.assign(attempt)
 
     async def close(self) -> None:
         """See Caller. Idempotent; whatever rings later ends as SHUTDOWN too."""
@@ -105,22 +132,29 @@ class HttpCaller:
             self._end(attempt, NoResponse("SHUTDOWN"))
         self._deadlines.close()
         self._resolver.close()
-        await self._pool.close()
+        self._system_lookup.close()
+        await asyncio.gather(self._timers.close(), self._calls.close())
 
-    def _expired(self, attempt: Attempt) -> None:
-        if attempt.connection is not None:
-            detail = "there was no complete answer"
-        elif attempt.task is not None:
-            detail = "no connection was established"
+    def _expired(self, attempt: Attempt, late_ns: int) -> None:
+        timeout_s = attempt.timeout_ns / 1e9
+        if self._pool(attempt).is_waiting(attempt):
+            waited_s = self._limits.connection_wait_max_us / 1e6
+            outcome: Outcome = NotSent(NO_CONNECTION_SLOT, f"no connection was free within {waited_s:g} s")
+        elif attempt.sent_at is not None:
+            outcome = NoResponse("TIMEOUT", f"there was no complete answer within {timeout_s:g} s")
+        elif late_ns >= max(attempt.timeout_ns * _STALL_SHARE, _STALL_NS_MIN):
+            outcome = NotSent(PROCESS_STALLED, f"this process stood still for {late_ns / 1e9:.1f} s")
         else:
-            detail = "no connection was free"
-        timeout_s = (attempt.deadline_ns - attempt.started_ns) / 1e9
-        self._end(attempt, NoResponse("TIMEOUT", f"{detail} within {timeout_s:g} s"))
+            outcome = NoResponse("TIMEOUT", f"no connection was established within {timeout_s:g} s")
+        self._end(attempt, outcome)
 
-    def _end(self, attempt: Attempt, outcome: NoResponse) -> None:
+    def _pool(self, attempt: Attempt) -> Pool:
+        return self._calls if isinstance(attempt, RequestAttempt) else self._timers
+
+    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
         if not attempt.finished:
             attempt.finished = True
-            self._pool.withdraw(attempt)
+            self._pool(attempt).withdraw(attempt)
             self._report(attempt, outcome)
 
     def _finish(self, attempt: Attempt, outcome: Answer) -> None:
@@ -129,9 +163,19 @@ class HttpCaller:
 
     def _report(self, attempt: Attempt, outcome: Answer) -> None:
         self._under_way.discard(attempt)
+        if isinstance(outcome, NotSent):
+            outcome = self._unsent(attempt, outcome)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
         # The connection answers an attempt with what its record holds.
         _tell(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
+
+    def _unsent(self, attempt: Attempt, outcome: NotSent) -> Outcome:
+        if attempt.sent_at is not None:
+            detail = f"the receiver closed the connection before it answered; sent again it was not: {outcome.detail}"
+            return NoResponse("CONNECTION_CLOSED", detail)
+        purpose = "service_call" if isinstance(attempt, RequestAttempt) else "timer"
+        self.observe(RequestNotSent(purpose, outcome.code, outcome.detail, attempt.origin.destination))
+        return outcome
 
     def _refuse(self, done: Callable[[T], None], result: T) -> None:
         asyncio.get_running_loop().call_soon(_tell, done, result)

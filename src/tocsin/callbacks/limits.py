@@ -12,8 +12,13 @@ SECOND = 1_000 * MS
 class CallbackLimits:
     """All durations in microseconds (`_us`). `docs/reference/settings.md` describes each under the same name."""
 
-    #: Connections open or being opened, all destinations together; attempts beyond it wait, within their timeout.
+    #: Connections to timers' receivers, open or being opened, all destinations together; idle ones make room for new ones. A
+    #: timer that finds none free is fired a little later; that is no attempt.
     connections_max: int = 2_000
+    #: The same of connections to services, for the agent's calls: neither can use up the other's.
+    agent_connections_max: int = 2_048
+    #: How long a request waits for a connection to be free before it counts as not sent. Its timeout begins after that.
+    connection_wait_max_us: int = 2 * SECOND
     #: Idle connections kept for one destination; more are closed as they become idle.
     idle_connections_max: int = 256
     #: How long an idle connection is kept, to be closed by us rather than by a receiver's own time limit.
@@ -35,11 +40,16 @@ class CallbackLimits:
     targets_cached_max: int = 1_024
     #: How long a resolved name is used without asking again.
     dns_ttl_us: int = 10 * SECOND
+    #: How long after that it is still used when no new answer comes, because name servers fail or are slow.
+    dns_stale_max_us: int = 3_600 * SECOND
     #: Resolved names that are remembered.
     dns_names_cached_max: int = 1_024
+    #: Names that are being resolved at once; requests to further ones count as not sent.
+    dns_lookups_max: int = 4_096
     #: Deadlines are looked at no more often than this: how late a time-out can come.
     deadline_interval_us: int = 10 * MS
-    #: Distinct answers per destination that are recognised without being parsed again; 0 parses every answer.
-    answers_remembered_max: int = 32
+    #: Distinct answers that are recognised without being parsed again, of all receivers together (twice as many for a
+    #: moment); 0 parses every answer.
+    answers_remembered_max: int = 1_024
     #: Bytes of an answer, head included, up to which it is remembered.
     answer_remembered_bytes_max: int = 1_024

@@ -1,29 +1,31 @@
-"""Connections shared by all attempts: kept alive per destination, limited in all."""
+"""Connections shared by all attempts of one kind: kept alive per destination, limited in all."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
 
 from tocsin.callbacks.attempt import Answer, Attempt
 from tocsin.callbacks.connection import Connection, Memory
 from tocsin.callbacks.connector import Connector
+from tocsin.callbacks.faults import NO_DESCRIPTOR
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.model.answer import NoResponse
+from tocsin.model.answer import NoResponse, NotSent
 from tocsin.ports.clock import Clock
+
+_Opened = Connection | NoResponse | NotSent
 
 
 class _Destination:
-    """What is known of one destination. `idle` is a stack: its last entry was used most recently."""
+    """What is known of one destination for as long as it has connections, open or being opened. The last entry of `idle`
+    was used most recently."""
 
-    __slots__ = ("connections", "idle", "memory")
+    __slots__ = ("connections", "idle")
 
-    def __init__(self, limits: CallbackLimits) -> None:
+    def __init__(self) -> None:
         self.connections = 0
-        self.idle: list[Connection] = []
-        self.memory = Memory(limits)
+        self.idle: dict[Connection, None] = {}
 
 
 class Pool:
@@ -34,36 +36,53 @@ class Pool:
     everyday race would cost a timer one of its attempts, for most their only one. Likewise for 408 on a reused
     connection that closes. A request that must not be sent twice is not; it only goes on connections so fresh that the
     race is unlikely.
+
+    Nothing is kept of a destination without connections, so that memory is bounded by `connections_max`.
     """
 
     def __init__(
-        self, limits: CallbackLimits, connector: Connector, clock: Clock, finish: Callable[[Attempt, Answer], None]
+        self,
+        limits: CallbackLimits,
+        connections_max: int,
+        connector: Connector,
+        clock: Clock,
+        finish: Callable[[Attempt, Answer], None],
     ) -> None:
         self._limits = limits
+        self._connections_max = connections_max
         self._connector = connector
         self._clock = clock
         self._finish = finish
+        self._memory = Memory(limits)
         self._destinations: dict[str, _Destination] = {}
         self._connections: set[Connection] = set()
-        self._opening: set[asyncio.Task[Connection | NoResponse]] = set()
-        self._waiting: deque[Attempt] = deque()
+        #: Of all destinations, the one that has been idle for longest first.
+        self._idle: dict[Connection, None] = {}
+        self._opening: set[asyncio.Task[_Opened]] = set()
+        self._waiting: dict[Attempt, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
 
+    @property
+    def connections(self) -> int:
+        """Open or being opened."""
+        return len(self._connections) + len(self._opening)
+
     def assign(self, attempt: Attempt) -> None:
         """Sends the attempt on an idle connection, or opens one, or lets it wait for the limit."""
-        if not attempt.replayed:
-            destination = self._destinations.get(attempt.origin.destination)
-            if destination is not None and destination.idle:
-                if attempt.replayable or self._is_fresh(destination):
-                    destination.idle.pop().start(attempt, self._clock.now_us())
-                    return
-                # Else rare requests would leave a connection behind each.
-                self._close_oldest(destination)
-        if self._is_full() and not self._close_an_idle():
-            self._waiting.append(attempt)
-            return
-        self._open(attempt)
+        connection = None if attempt.replayed else self._take_idle(attempt)
+        if connection is not None:
+            connection.start(attempt, self._clock.now_us())
+        elif self._is_full() and not self._close_longest_idle():
+            self._waiting[attempt] = None
+            if attempt.sent_at is None:
+                attempt.deadline_ns = time.monotonic_ns() + self._limits.connection_wait_max_us * 1_000
+        else:
+            self._open(attempt)
+
+    def is_waiting(self, attempt: Attempt) -> bool:
+        """Whether it waits for a connection to be free."""
+        return attempt in self._waiting
 
     def withdraw(self, attempt: Attempt) -> None:
         """Lets go of an attempt that its owner has ended."""
@@ -72,7 +91,8 @@ class Pool:
             attempt.connection = None
         elif attempt.task is not None:
             attempt.task.cancel()
-        # One that waits is passed over when its turn comes.
+        else:
+            self._waiting.pop(attempt, None)
 
     async def close(self) -> None:
         """Closes every connection. All attempts have to be withdrawn before, and none assigned after."""
@@ -118,49 +138,63 @@ class Pool:
 
     # -- ourselves
 
+    def _take_idle(self, attempt: Attempt) -> Connection | None:
+        destination = self._destinations.get(attempt.origin.destination)
+        while destination is not None and destination.idle:
+            connection = next(reversed(destination.idle))
+            if connection.closing:
+                self._close(connection)
+            elif attempt.replayable or self._is_fresh(connection):
+                del destination.idle[connection], self._idle[connection]
+                return connection
+            else:
+                # Else rare requests would leave a connection behind each.
+                self._close(next(iter(destination.idle)))
+                return None
+        return None
+
     def _open(self, attempt: Attempt) -> None:
         origin = attempt.origin
-        memory = self._destination(origin.destination).memory
+        destination = self._destinations.get(origin.destination)
+        if destination is None:
+            destination = self._destinations[origin.destination] = _Destination()
+        destination.connections += 1
 
         def make() -> Connection:
-            return Connection(self, self._limits, origin.destination, memory)
+            return Connection(self, self._limits, origin.destination, self._memory)
 
         task = asyncio.get_running_loop().create_task(self._connector.connect(origin, make, attempt.deadline_ns))
         attempt.task = task
         self._opening.add(task)
         task.add_done_callback(lambda opened: self._opened(attempt, opened))
 
-    def _opened(self, attempt: Attempt, task: asyncio.Task[Connection | NoResponse]) -> None:
+    def _opened(self, attempt: Attempt, task: asyncio.Task[_Opened]) -> None:
         self._opening.discard(task)
         attempt.task = None
-        connection = _result(task)
-        if isinstance(connection, NoResponse):
-            if not attempt.finished:
-                self._finish(attempt, connection)
-            self._serve_waiting()
+        opened = _result(task)
+        if isinstance(opened, Connection) and not opened.lost:
+            self._connections.add(opened)
+            if attempt.finished or attempt.deadline_ns <= time.monotonic_ns():
+                # Whoever watches the deadline ends it.
+                self._rest(opened)
+            else:
+                opened.start(attempt, self._clock.now_us())
             return
-        if connection.lost:
-            self._serve_waiting()
-            if not attempt.finished:
-                detail = "the receiver closed the connection before the request was sent"
-                self._finish(attempt, NoResponse("CONNECTION_CLOSED", detail))
-            return
-        self._connections.add(connection)
-        self._destination(connection.destination).connections += 1
+        self._uncount(attempt.origin.destination)
         if attempt.finished:
-            self._rest(connection)
+            pass
+        elif isinstance(opened, Connection):
+            detail = "the receiver closed the connection before the request was sent"
+            self._finish(attempt, NoResponse("CONNECTION_CLOSED", detail))
+        elif isinstance(opened, NotSent) and opened.code == NO_DESCRIPTOR and self._close_longest_idle():
+            self._open(attempt)
         else:
-            connection.start(attempt, self._clock.now_us())
+            self._finish(attempt, opened)
+        self._serve_waiting()
 
-    def _destination(self, name: str) -> _Destination:
-        destination = self._destinations.get(name)
-        if destination is None:
-            destination = self._destinations[name] = _Destination(self._limits)
-        return destination
-
-    def _is_fresh(self, destination: _Destination) -> bool:
-        """Whether the connection that would be taken was in use a moment ago."""
-        return time.monotonic_ns() - destination.idle[-1].idle_since_ns < self._limits.reuse_idle_max_us * 1_000
+    def _is_fresh(self, connection: Connection) -> bool:
+        """Whether it was in use a moment ago."""
+        return time.monotonic_ns() - connection.idle_since_ns < self._limits.reuse_idle_max_us * 1_000
 
     def _rest(self, connection: Connection) -> None:
         idle = self._destinations[connection.destination].idle
@@ -168,49 +202,50 @@ class Pool:
             self._discard(connection)
             return
         connection.idle_since_ns = time.monotonic_ns()
-        idle.append(connection)
+        idle[connection] = self._idle[connection] = None
         if self._sweep is None:
             self._schedule_sweep()
         if self._waiting:
-            self._serve_waiting(has_idle=True)
+            self._serve_waiting()
 
-    def _serve_waiting(self, has_idle: bool = False) -> None:
-        while self._waiting:
-            if self._waiting[0].finished:
-                self._waiting.popleft()
-                continue
-            if self._is_full() and not has_idle:
-                return
-            has_idle = False
-            self.assign(self._waiting.popleft())
+    def _serve_waiting(self) -> None:
+        while self._waiting and (self._idle or not self._is_full()):
+            attempt = next(iter(self._waiting))
+            del self._waiting[attempt]
+            if attempt.sent_at is None:
+                attempt.deadline_ns = time.monotonic_ns() + attempt.timeout_ns
+            self.assign(attempt)
 
     def _is_full(self) -> bool:
-        return len(self._connections) + len(self._opening) >= self._limits.connections_max
+        return self.connections >= self._connections_max
 
-    def _close_an_idle(self) -> bool:
-        for destination in self._destinations.values():
-            if destination.idle:
-                self._close_oldest(destination)
-                return True
-        return False
+    def _close_longest_idle(self) -> bool:
+        connection = next(iter(self._idle), None)
+        if connection is None:
+            return False
+        self._close(connection)
+        return True
 
-    def _close_oldest(self, destination: _Destination) -> None:
-        connection = destination.idle[0]
+    def _close(self, connection: Connection) -> None:
         self._forget(connection)
         connection.abort()
 
     def _discard(self, connection: Connection) -> None:
-        self._forget(connection)
-        connection.abort()
+        self._close(connection)
         self._serve_waiting()
 
     def _forget(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            destination = self._destinations[connection.destination]
-            destination.connections -= 1
-            if connection in destination.idle:
-                destination.idle.remove(connection)
+            self._idle.pop(connection, None)
+            self._destinations[connection.destination].idle.pop(connection, None)
+            self._uncount(connection.destination)
+
+    def _uncount(self, name: str) -> None:
+        destination = self._destinations[name]
+        destination.connections -= 1
+        if not destination.connections:
+            del self._destinations[name]
 
     def _schedule_sweep(self) -> None:
         # A quarter of the time limit: an idle connection lives at most a quarter longer than it should.
@@ -220,16 +255,13 @@ class Pool:
     def _close_long_idle(self) -> None:
         self._sweep = None
         oldest_ns = time.monotonic_ns() - self._limits.idle_timeout_us * 1_000
-        for name, destination in list(self._destinations.items()):
-            while destination.idle and destination.idle[0].idle_since_ns <= oldest_ns:
-                self._close_oldest(destination)
-            if not destination.connections:
-                del self._destinations[name]
-        if self._destinations:
+        while (connection := next(iter(self._idle), None)) is not None and connection.idle_since_ns <= oldest_ns:
+            self._close(connection)
+        if self._idle:
             self._schedule_sweep()
 
 
-def _result(task: asyncio.Task[Connection | NoResponse]) -> Connection | NoResponse:
+def _result(task: asyncio.Task[_Opened]) -> _Opened:
     if task.cancelled():
         return NoResponse("SHUTDOWN")
     error = task.exception()

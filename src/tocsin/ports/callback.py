@@ -45,7 +45,9 @@ class Caller(Protocol):
 
     def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
         """Starts the attempt. `done` is called exactly once, later than this returns, on the event loop, whatever
-        happens, within the timeout (which covers everything from resolving the name to the answer's last byte)."""
+        happens, within the timeout (which covers everything from resolving the name to the answer's last byte) and a
+        bounded wait for a connection slot before that. NotSent, with `sent_at` None, is what this machine's own shortages
+        come to."""
 
     async def close(self) -> None:
         """Ends idle connections, and attempts under way as NoResponse("SHUTDOWN")."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from tocsin.model.answer import NoResponse
+from tocsin.model.answer import NoResponse, NotSent
 
 
 class Request(NamedTuple):
     """One request, sent once. `body` None sends none. `timeout_us` covers everything from resolving the name to the
-    answer's last byte."""
+    answer's last byte; a wait for a connection slot comes before that."""
 
     method: str
     url: str
@@ -32,7 +32,7 @@ class Result(NamedTuple):
     """What became of a request. `sent_at` is the wall clock, microseconds, when its first byte went out (None: it never
     did); `duration_us` is from `send` to the end of the answer."""
 
-    outcome: Reply | NoResponse
+    outcome: Reply | NoResponse | NotSent
     sent_at: int | None
     duration_us: int
 
@@ -44,5 +44,6 @@ class Requester(Protocol):
         """What concurrency is limited by: scheme, host and port of the URL."""
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
-        """Starts it. `done` is called exactly once, later than this returns, on the event loop, whatever happens. A
+        """Starts it. `done` is called exactly once, later than this returns, on the event loop, whatever happens: with
+        NotSent, and `sent_at` None, when this machine's own shortages kept it from being sent. A
         request whose method is not idempotent (RFC 9110 section 9.2.2) is never sent twice."""

@@ -89,6 +89,7 @@ class Server:
         self._app: Api | None = None
         self._supervisor: Supervisor | None = None
         self._caller: AgentCaller | None = None
+        self._client: HttpCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
         self.service: TimerService | None = None
@@ -130,7 +131,7 @@ class Server:
         egress = EgressPolicy(
             private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
         )
-        http = HttpCaller(settings.callback_limits(), egress, clock)
+        http = self._client = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
         caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
@@ -155,7 +156,7 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        observe = fan_out([metrics, EventLog(time.monotonic), figures])
+        observe = http.observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,
@@ -338,12 +339,16 @@ class Server:
         self._log.warning("the write-ahead log could not be moved; nothing is lost, it grows", error=str(error))
 
     def _gauges(self) -> dict[str, float]:
-        supervisor, service = self._supervisor, self.service
+        supervisor, service, client = self._supervisor, self.service, self._client
         assert supervisor is not None
         assert service is not None
+        assert client is not None
         dispatcher = supervisor.dispatcher
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
+            "tocsin_callback_connections": client.connections,
+            "tocsin_agent_connections": client.agent_connections,
+            "tocsin_names_resolving": client.resolving,
             "tocsin_timers_waiting": dispatcher.waiting,
             "tocsin_overdue_seconds": supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self._context.window_timers,

@@ -25,6 +25,7 @@ from tocsin.agent.messages import (
 from tocsin.buses.embedded import EmbeddedBus
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.egress import EgressPolicy
+from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.errors import DefiniteFailure, StoreUnavailable
 from tocsin.ports.bus import InvalidMessage
 
@@ -394,6 +395,29 @@ async def test_a_destination_that_hangs_does_not_hold_up_another() -> None:
 
 
 # -- a database that fails
+
+
+async def test_what_this_machine_could_not_send_is_sent_later_and_fails_nothing() -> None:
+    free = asyncio.Event()
+
+    async def reply(arrival: Arrival) -> bytes | None:
+        await free.wait()
+        return answer()
+
+    scarce = CallbackLimits(agent_connections_max=1, connection_wait_max_us=5_000)
+    async with Bench(callback_limits=scarce) as bench, Service(reply, bench.changes) as service:
+
+        async def free_it_later() -> None:
+            await bench.changes.until(lambda: len(bench.not_sent) >= 6)
+            assert (len(service.arrivals), bench.executor.in_flight) == (1, 4)
+            free.set()
+
+        calls = [bench.order(service.url) for _ in range(4)]
+        ends, _ = await asyncio.gather(bench.run(*calls), free_it_later())
+        assert [type(end) for end in ends] == [ExecutionSucceeded] * 4
+        assert len(service.arrivals) == 4
+        assert {(event.purpose, event.code) for event in bench.not_sent} == {("service_call", "NO_CONNECTION_SLOT")}
+        assert sum(isinstance(event, ExecutionBegun) for event in bench.events) == 4
 
 
 async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:

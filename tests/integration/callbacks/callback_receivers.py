@@ -15,6 +15,8 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.http import Request, Result
+from tocsin.ports.observer import Event
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 
@@ -162,7 +164,8 @@ class Client:
     def __init__(self, **options: Any) -> None:
         limits = options.pop("limits", None) or CallbackLimits()
         egress = options.pop("egress", None) or EgressPolicy(allow_private=True)
-        self.caller = HttpCaller(limits, egress, SystemClock(), **options)
+        self.events: list[Event] = []
+        self.caller = HttpCaller(limits, egress, SystemClock(), observe=self.events.append, **options)
         self.broken_promises: list[str] = []
         self.begun: list[asyncio.Future[Exchange]] = []
 
@@ -188,3 +191,12 @@ class Client:
     async def call(self, url: str, **changes: Any) -> Exchange:
         """Starts a call and waits for its end."""
         return await self.begin(url, **changes)
+
+
+async def send(client: Client, url: str, method: str = "POST", **changes: Any) -> Result:
+    """One request and its result; `done` may come once only, and not from inside `send`."""
+    ended: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    request = Request(method, url, (), None, 20_000_000)._replace(**changes)
+    client.caller.send(request, ended.set_result)
+    assert not ended.done()
+    return await ended

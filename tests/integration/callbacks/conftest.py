@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -57,3 +58,26 @@ async def client_with(receive: object) -> AsyncIterator[Callable[..., Client]]:
 def client(client_with: Callable[..., Client]) -> Client:
     """A client that may call anything."""
     return client_with()
+
+
+def a_dead_address() -> tuple[socket.socket, list[socket.socket]]:
+    """A port that neither accepts nor refuses: its queue of connections is full."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(0)
+    queue = []
+    for _ in range(4):
+        waiting = socket.socket()
+        waiting.setblocking(False)
+        waiting.connect_ex(listening.getsockname())
+        queue.append(waiting)
+    return listening, queue
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """The port of a dead address."""
+    listening, queue = a_dead_address()
+    yield listening.getsockname()[1]
+    for open_socket in (listening, *queue):
+        open_socket.close()

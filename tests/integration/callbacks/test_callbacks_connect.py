@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import trustme
+from callback_names import Names
 from callback_receivers import keep_answering
 from tests.support.needs import lacking
 
@@ -18,44 +19,6 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
 
 TOOK = Response(200, b'{"ok":true}')
-
-
-class Names:
-    """A resolver that knows what it is told, and counts its questions."""
-
-    def __init__(self, **addresses: Sequence[str]) -> None:
-        self.addresses = {name.replace("_", "."): found for name, found in addresses.items()}
-        self.asked: list[str] = []
-
-    async def __call__(self, host: str) -> Sequence[str]:
-        self.asked.append(host)
-        await asyncio.sleep(0)
-        if host not in self.addresses:
-            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        return self.addresses[host]
-
-
-def a_dead_address() -> tuple[socket.socket, list[socket.socket]]:
-    """A port that neither accepts nor refuses: its queue of connections is full."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    listening.listen(0)
-    queue = []
-    for _ in range(4):
-        waiting = socket.socket()
-        waiting.setblocking(False)
-        waiting.connect_ex(listening.getsockname())
-        queue.append(waiting)
-    return listening, queue
-
-
-@pytest.fixture
-def dead_port() -> Iterator[int]:
-    """The port of a dead address."""
-    listening, queue = a_dead_address()
-    yield listening.getsockname()[1]
-    for open_socket in (listening, *queue):
-        open_socket.close()
 
 
 def refused_port() -> int:

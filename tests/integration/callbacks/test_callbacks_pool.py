@@ -222,27 +222,6 @@ async def test_destinations_take_turns_at_the_limit(script: Any, receive: Any, c
     assert {exchange.outcome for exchange in exchanges} == {TOOK}
 
 
-async def test_waiting_ends_at_the_deadline_and_doesn_t_stop_those_behind(receive: Any, client_with: Any) -> None:
-    client = client_with(limits=CallbackLimits(connections_max=1))
-    answer = asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        while await peer.request():
-            await answer.wait()
-            await peer.send(OK)
-
-    receiver = await receive(script)
-    first = client.begin(receiver.url)
-    second = client.begin(receiver.url, timeout_us=50_000)
-    third = client.begin(receiver.url)
-    exchange = await second
-    assert exchange.outcome == NoResponse("TIMEOUT", "no connection was free within 0.05 s")
-    assert exchange.sent_at is None
-    answer.set()
-    assert [(await first).outcome, (await third).outcome] == [TOOK, TOOK]
-    assert len(receiver.requests) == 2
-
-
 async def test_a_time_out_frees_its_connection(receive: Any, client_with: Any) -> None:
     client = client_with(limits=CallbackLimits(connections_max=1))
 
@@ -280,6 +259,34 @@ async def test_a_failing_listener_harms_nobody(receive: Any, client: Any) -> Non
 
 
 # -- the end
+
+
+async def test_nothing_is_kept_of_destinations_without_connections(receive: Any, client_with: Any) -> None:
+    async def lookup(host: str) -> list[str]:
+        if host.startswith("dead"):
+            raise OSError("no such luck")
+        return ["127.0.0.1"]
+
+    limits = CallbackLimits(dns_names_cached_max=10, targets_cached_max=10, answers_remembered_max=10)
+    client = client_with(lookup=lookup, limits=limits)
+    receiver = await receive(_echo_the_path)
+    for n in range(200):
+        dead = await client.call(f"http://dead{n}.example/")
+        assert dead.outcome.code == "NAME_NOT_RESOLVED"
+        exchange = await client.call(f"http://live{n}.example:{receiver.port}/{n}")
+        assert exchange.outcome == Response(200, b"/%d" % n)
+    caller = client.caller
+    assert len(caller._timers._destinations) == caller.connections <= 200
+    assert len(caller._timers._memory._present) + len(caller._timers._memory._former) <= 20
+    assert (len(caller._resolver._known), caller.resolving, caller._target.cache_info().currsize) == (10, 0, 10)
+    await caller.close()
+    assert (caller._timers._destinations, caller._timers._idle, caller._timers._waiting) == ({}, {}, {})
+
+
+async def _echo_the_path(peer: Peer) -> None:
+    while request := await peer.request():
+        path = request[0].split()[1].encode()
+        await peer.send(b"HTTP/1.1 200 X\r\ncontent-length: %d\r\n\r\n%b" % (len(path), path))
 
 
 async def test_close_ends_what_is_under_way(receive: Any, client_with: Any) -> None:

@@ -15,15 +15,24 @@ from tocsin.agent.execution.recovery import recover
 from tocsin.agent.execution.slots import Slots
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import ExecutionStarted, Registry, StartExecution
-from tocsin.model.answer import NoResponse
+from tocsin.model.answer import NoResponse, NotSent
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Delivery
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester, Result
 
+#: The longest pause before a request that could not be sent is tried again. It is short: what was lacking on this machine is
+#: mostly there again in a moment, and the call is late.
+_NOT_SENT_PAUSE_US_MAX = 1_000_000
+#: Further such outcomes change nothing about the pause.
+_NOT_SENT_COUNTED_MAX = 20
+
 
 class Executor:
     """Holds orders until there is room, logs their beginning, acknowledges them, sends their requests, logs their ends.
+
+    A request that never left this machine, for a reason of its own, is tried again until it does: that says nothing about the
+    service, and no execution ends with it.
 
     Both logs are written in batches and with their events in one transaction. Nothing here costs a task per request. All
     methods are called on one event loop's thread.
@@ -207,6 +216,11 @@ class Executor:
                 order.tenant_id, order.service_call_id, order.correlation_id, order.execution_id, order.destination
             )
         )
+        self._request(order)
+
+    def _request(self, order: Order) -> None:
+        if self._closed:
+            return
         request = order.request
         if request is None or isinstance(request, NoResponse):
             self._answered(order, Result(request or NoResponse("INVALID_REQUEST", final=True), None, 0))
@@ -217,6 +231,12 @@ class Executor:
         if self._closed:
             return
         outcome = result.outcome
+        if isinstance(outcome, NotSent):
+            # It keeps its place, so that what this machine can't send doesn't pile up.
+            pause_us = min(self._limits.outbox_backoff_initial_us << order.not_sent, _NOT_SENT_PAUSE_US_MAX)
+            order.not_sent = min(order.not_sent + 1, _NOT_SENT_COUNTED_MAX)
+            asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
+            return
         if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
             # No result: it was interrupted, and the next start will find it so.
             self._let_go(order)

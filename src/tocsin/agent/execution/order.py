@@ -23,6 +23,7 @@ class Order:
         "end",
         "execution_id",
         "logged",
+        "not_sent",
         "request",
         "result",
         "secrets",
@@ -55,5 +56,7 @@ class Order:
         self.result = ""
         self.duration_us = 0
         self.logged = False
+        #: How often its request could not be sent, for reasons of this machine's own.
+        self.not_sent = 0
         #: To log it was tried and failed; the log may have it nonetheless.
         self.uncertain = False
