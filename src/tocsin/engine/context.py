@@ -44,6 +44,16 @@ class Context:
     _changes: int = 0
     _changed: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def share_timers(self) -> int:
+        """How many timers one shard's window may have, at least 1."""
+        return max(self.limits.window_timers_max // self.shards_owned, 1)
+
+    @property
+    def share_bytes(self) -> int:
+        """How many bytes of stored records, at least 1."""
+        return max(self.limits.window_bytes_max // self.shards_owned, 1)
+
     async def read_namespaces(self) -> list[Namespace]:
         """All of them, as the store has them; raises what the store raises. What this node has changed since it asked stays
         as it knows it: the answer may be of before."""

@@ -39,6 +39,19 @@ class AttemptFinished(NamedTuple):
     destination: str
 
 
+class AttemptNotSent(NamedTuple):
+    """A due timer's request could not be sent, for a reason of this machine's own (`code`): it counts for nothing and is
+    made again in a moment."""
+
+    shard_id: int
+    namespace: str
+    timer_id: str
+    attempt: int
+    code: str
+    detail: str | None
+    destination: str
+
+
 class BatchCommitted(NamedTuple):
     """One transaction became durable, for `shards` shards."""
 
@@ -217,6 +230,7 @@ Event = (
     TimersCreated
     | TimersChanged
     | AttemptFinished
+    | AttemptNotSent
     | BatchCommitted
     | BatchFailed
     | PageLoaded

@@ -339,6 +339,7 @@ class Server:
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
             "tocsin_timers_waiting": dispatcher.waiting,
+            "tocsin_destinations": dispatcher.destinations,
             "tocsin_overdue_seconds": supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self._context.window_timers,
             "tocsin_window_bytes": self._context.window_bytes,

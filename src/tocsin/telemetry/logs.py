@@ -14,6 +14,8 @@ from tocsin.ports.observer import Event
 
 #: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
+#: The same of requests that could not be sent.
+NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: The same of connections that were refused.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 
@@ -40,6 +42,7 @@ LEVELS: dict[type, int] = {
     events.HeartbeatFailed: logging.ERROR,
     events.WriteRefused: logging.ERROR,
     events.RowParked: logging.WARNING,
+    events.AttemptNotSent: logging.WARNING,
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
@@ -118,7 +121,11 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
-        self._refused_peers = Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX)
+        # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
+        self._rations = {
+            events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
+            events.AttemptNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
+        }
 
     def __call__(self, event: Event) -> None:
         """Observes."""
@@ -130,8 +137,8 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        # Anybody who reaches the port can be refused, as often as they like.
-        granted = self._refused_peers.grant() if isinstance(event, events.PeerRefused) else {}
+        ration = self._rations.get(type(event))
+        granted = {} if ration is None else ration.grant()
         if granted is not None and (level > logging.DEBUG or self._debug):
             self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
 

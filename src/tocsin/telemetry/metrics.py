@@ -22,6 +22,10 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         ("namespace", "outcome"),
         "Webhook calls by outcome: done, rescheduled, retried, failed, superseded.",
     ),
+    "tocsin_attempts_not_sent": (
+        ("code",),
+        "Webhook requests that could not be sent for a reason of this machine's own; they don't count and are made again.",
+    ),
     "tocsin_commits": (("result",), "Transactions: durable, definite (failed), unavailable, unknown, read."),
     "tocsin_rows_loaded": ((), "Timers loaded into the windows."),
     "tocsin_load_failures": ((), "Reads that failed and were tried again."),
@@ -52,7 +56,8 @@ HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
 #: Every gauge: name, help. Their values are read at the scrape.
 GAUGES: dict[str, str] = {
     "tocsin_callbacks_in_flight": "Webhook calls under way.",
-    "tocsin_timers_waiting": "Due timers that wait for their destination's limit.",
+    "tocsin_timers_waiting": "Due timers that wait in memory for their destination's, or their namespace's, limit.",
+    "tocsin_destinations": "Destinations in use, or remembered because they did not answer.",
     "tocsin_overdue_seconds": "How long the oldest due timer has been waiting to be called; 0 when none waits.",
     "tocsin_window_timers": "Timers in memory.",
     "tocsin_window_bytes": "Bytes of stored records in memory.",
@@ -113,6 +118,7 @@ class Metrics(Tally):
 _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
     events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
+    events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]
