@@ -105,7 +105,9 @@ class Crowd:
     def _timer(self, name: str, host: str, due_s: float, namespace: str, octets: int, timeout_s: float) -> Timer:
         due = EPOCH_US + int(due_s * SECOND)
         payload = msgspec.Raw(b'"' + b"x" * octets + b'"')
-        return Timer(namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6))
+        return Timer(
+            namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6)
+        )
 
     def keep(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0,

@@ -387,9 +387,7 @@ MUTATIONS = [
         "if abs(drift) > self._context.limits.clock_skew_max_us:",
         "if False:",
     ),
-    _one(
-        "parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"
-    ),
+    _one("parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"),
     _one(
         "a request that was not sent counts",
         23,
