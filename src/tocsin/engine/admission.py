@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 GREED = 4
 #: The part of a shard's share of the window in which due timers may wait. The loader goes on while less than half is full.
 DEFERRED_PART = 4
+#: More may wait for a destination that answers so fast that all of it is gone within this time: suspending a burst would cost
+#: two writes for each timer, and others are late by no more than this.
+DRAIN_US_MAX = 10_000_000
+#: A destination that has not answered for so long answers fast no longer.
+STALL_US = 1_000_000
+#: Answers over which their pace is averaged.
+_PACE_ANSWERS = 64
 #: Parts of what a queue may have: suspended timers come back when less than one of them waits, until two do. The gap keeps
 #: the store from being read for every single one.
 RESUME_PARTS = 4
@@ -52,7 +59,9 @@ class Destination:
     """One scheme, host and port: what is in flight to it, and what waits. `limit` shrinks while nobody answers. `back_off` is
     set while no request is tried, because one could not be sent; `back_off_us` is its length, 0 once any could be."""
 
-    __slots__ = ("back_off", "back_off_us", "in_flight", "limit", "name", "queues", "waiting")
+    __slots__ = (
+        "answered_at", "back_off", "back_off_us", "in_flight", "interval_us", "limit", "name", "queues", "waiting",
+    )  # fmt: skip
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
@@ -63,6 +72,21 @@ class Destination:
         #: In the order of their turns.
         self.queues: dict[tuple[Shard, str], Queue] = {}
         self.waiting = 0
+        #: Boot time of the last answer, and the average time between two.
+        self.answered_at = 0
+        self.interval_us = 0.0
+
+    def answered(self, boot_us: int) -> None:
+        """It has answered, whatever."""
+        if self.answered_at:
+            self.interval_us += (boot_us - self.answered_at - self.interval_us) / _PACE_ANSWERS
+        self.answered_at = boot_us
+
+    def drains(self, boot_us: int) -> bool:
+        """Whether all that waits for it will be gone soon, at the pace of its answers."""
+        if not self.answered_at or boot_us - self.answered_at > STALL_US:
+            return False
+        return self.waiting * self.interval_us <= DRAIN_US_MAX
 
     @property
     def has_room(self) -> bool:
@@ -143,12 +167,14 @@ class Admission:
         else:
             del self._in_flight_of[namespace]
 
-    def learn(self, destination: Destination, *, silent: bool) -> None:
+    def learn(self, destination: Destination, *, silent: bool, boot_us: int) -> None:
         """Additive increase, multiplicative decrease: who doesn't answer gets ever fewer of the node's slots."""
         limits = self._limits
         if silent:
             destination.limit = max(destination.limit // 2, limits.destination_in_flight_min)
-        elif destination.limit < limits.destination_in_flight_max:
+            return
+        destination.answered(boot_us)
+        if destination.limit < limits.destination_in_flight_max:
             destination.limit = min(destination.limit + 1, limits.destination_in_flight_max)
 
     def settle(self, destination: Destination) -> None:
@@ -181,9 +207,10 @@ class Admission:
             return False
         rows, size = self._room(shard)
         queue = destination.queues.get((shard, row.timer.namespace))
-        if queue is None:
-            return rows > 0 and row.size <= GREED * size
-        return len(queue.rows) < GREED * rows and queue.bytes + row.size <= GREED * size
+        waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
+        if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
+            return True
+        return destination.drains(self._context.clock.boottime_us())
 
     def _room(self, shard: Shard) -> tuple[int, int]:
         """Rows and bytes that may still wait in the shard."""
@@ -250,8 +277,8 @@ class Admission:
             self.settle(queue.destination)
 
     def excess(self, shard: Shard) -> list[tuple[Row, Destination]]:
-        """Rows that wait no longer, because the shard's share has shrunk below what they take: the latest of the longest
-        queues. What was changed or deleted while it waited is dropped on the way."""
+        """Rows that wait no longer, because the shard's share has shrunk below what they take, or their destination has
+        stalled: the latest of the longest queues. What was changed or deleted while it waited is dropped on the way."""
         deferred = self._deferred.get(shard)
         if deferred is None or min(self._room(shard)) >= 0:
             return []
@@ -263,10 +290,14 @@ class Admission:
             rows, size = len(queue.rows) - len(current), queue.bytes - sum(row.size for row in current)
             queue.rows = deque(current)
             self._left(queue, rows, size)
-        while deferred.queues and min(self._room(shard)) < 0:
-            longest = max(deferred.queues, key=_bytes_of)
+        boot_us = self._context.clock.boottime_us()
+        stalled = {queue: None for queue in deferred.queues if not queue.destination.drains(boot_us)}
+        while stalled and min(self._room(shard)) < 0:
+            longest = max(stalled, key=_bytes_of)
             half = max(len(longest.rows) // 2, 1)
             gone += [(self.take(longest, last=True), longest.destination) for _ in range(half)]
+            if not longest.rows:
+                del stalled[longest]
         return gone
 
     # ------------------------------------------------------------------ what comes back
@@ -278,6 +309,8 @@ class Admission:
             return limits.resume_rows
         if destination.back_off is not None:
             return 0
+        if destination.waiting and destination.drains(self._context.clock.boottime_us()):
+            return max(min(limits.resume_rows, limits.destination_waiting_max - destination.waiting), 0)
         rows, size = self._room(shard)
         here = [queue for (owner, _), queue in destination.queues.items() if owner is shard]
         waiting, waiting_bytes = sum(len(queue.rows) for queue in here), sum(queue.bytes for queue in here)

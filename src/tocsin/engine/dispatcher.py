@@ -252,11 +252,11 @@ class Dispatcher:
             jitter=context.random.random(),
             limits=limits,
         )
-        window = shard.window
+        window, boot_us = shard.window, context.clock.boottime_us()
         if window is None:
             shard.forget_flight(flight)
             word = "superseded"
-        elif window.answered(flight, conclusion, context.clock.boottime_us()):
+        elif window.answered(flight, conclusion, boot_us):
             shard.lane.poke(shard, urgent=False)
         else:
             word = "superseded"
@@ -274,7 +274,7 @@ class Dispatcher:
                 destination.name,
             )
         )
-        self._admission.learn(destination, silent=isinstance(outcome, NoResponse))
+        self._admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
         if destination.back_off_us:
             destination.end_back_off()
         self._next(destination, now)
