@@ -59,6 +59,8 @@ class Interleaving:
         self.trace: list[tuple[Any, ...]] = []
         self.faulty = seed % 3 != 0
         self._rung: set[bytes] | None = None if self.faulty else set()
+        # Attempts under way whose request will turn out not to have been sent.
+        self._unsent: set[Flight] = set()
         self.store = MemoryStore()
         self.now = 1_000
         self.skew = [0, 0, 0]
@@ -69,6 +71,7 @@ class Interleaving:
         self.owners: list[Owner] = []
         self._claims = 0
         self._steps = rng.choice((40, 100, 200, 400))
+        self._unsent_rate = rng.choice((0.0, 0.1, 0.4))
         self._claim(0)
 
     # ------------------------------------------------------------------ what happened
@@ -382,7 +385,11 @@ class Interleaving:
             window.accept(Op(Kind.PARK, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
     def _ring(self, owner: Owner, row: Row) -> None:
-        owner.window.dispatch(row)
+        flight = owner.window.dispatch(row)
+        if self._rng.random() < self._unsent_rate:
+            self.say("not sent", owner.window.version, row.key[1].hex()[:4])
+            self._unsent.add(flight)
+            return
         if self._rung is not None:
             if row.generation in self._rung:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
@@ -398,6 +405,10 @@ class Interleaving:
             return
         rng, window = self._rng, owner.window
         flight = rng.choice(rng.choice(list(window.flights.values())))
+        if flight in self._unsent:
+            self._unsent.discard(flight)
+            window.not_sent(flight)
+            return
         token = token_of(flight.row.timer.payload)
         timer = msgspec.structs.replace(flight.row.timer)
         conclusion: Conclusion = Finish(timer)
@@ -463,7 +474,7 @@ class Interleaving:
 
     def _heal(self) -> None:
         self.say("healing")
-        self.faulty, self.skew = False, [0, 0, 0]
+        self.faulty, self.skew, self._unsent_rate = False, [0, 0, 0], 0.0
         while self.letters:
             self.network(self.letters[0])
         owner = self._present() or self._claim(0)

@@ -390,8 +390,27 @@ MUTATIONS = [
         "if abs(drift) > self._context.limits.clock_skew_max_us:",
         "if False:",
     ),
+    _one("parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"),
     _one(
-        "parked timers forgotten", 14, "engine/parking.py", "remaining | shard.lately_parked.keys() if", "remaining if"
+        "a request that was not sent counts",
+        23,
+        "engine/dispatcher.py",
+        "        if isinstance(outcome, NotSent):\n",
+        "        if False:\n",
+    ),
+    _one(
+        "a timer that was not sent is forgotten",
+        23,
+        WINDOW,
+        "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
+        "if self._end_flight(flight) and False:",
+    ),
+    _one(
+        "what was not sent comes back although it was overruled",
+        23,
+        WINDOW,
+        "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
+        "if self._end_flight(flight) and flight.row.key <= self.horizon:",
     ),
     _one("one bad row blocks the batch", 5, "engine/committer.py", "shard.refuse_first(op, error)", "pass"),
     _one(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.model.answer import NoResponse, Outcome, Response
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.ports.callback import Exchange, Ring
@@ -62,6 +62,11 @@ class Receiver:
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
         token = token_of(ring.payload)
         uuid = timer_uuid(ring.namespace, ring.timer_id)
+        if not world.healed and rng.random() < world.unsent_rate:
+            # No connection, no descriptor: the receiver sees nothing of it.
+            world.say("not sent", self._node.name, uuid.hex()[:6], token)
+            loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
+            return
         world.rang(uuid, token, ring, self._node, self._now_us())
         outcome, delay_s, final, conclusive = self._decide(token, ring)
         if delay_s * 1e6 >= ring.timeout_us:
@@ -79,6 +84,10 @@ class Receiver:
                 done(exchange)
 
         loop.call_later(delay_s, end)
+
+    def _report(self, done: Callable[[Exchange], None], exchange: Exchange) -> None:
+        if self.connected:
+            done(exchange)
 
     def _decide(self, token: int, ring: Ring) -> tuple[Outcome, float, bool, bool]:
         """(outcome, seconds, whether it is final for the whole chain, whether this token is through)."""

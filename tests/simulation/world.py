@@ -48,6 +48,8 @@ class World:
         #: The faults are mostly those of the network between nodes, and clients write again at once, by another way.
         self.storm = seed % 5 == 4
         self.healed = False
+        #: The share of requests that never leave the machine, which is no fault of anybody's.
+        self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken)
         self.total_shards = rng.randint(1, 3)
@@ -141,6 +143,7 @@ class World:
         own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
+        self.ledger.sent(ring.message_id, ring.attempt)
         late_us = self.true_us() - self.ledger.wanted[token]
         usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
         undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
@@ -241,7 +244,10 @@ class World:
     def _check_history(self, uuid: bytes) -> None:
         states = self.ledger.states(uuid)
         if len(states) == 1 and uuid in self.ledger.created and self.violation is None:
-            kept = any(uuid in shard.history for shard in self.store._shards.values())
+            kept = [shard.history[uuid] for shard in self.store._shards.values() if uuid in shard.history]
+            for row in (row for versions in kept for row in versions.values()):
+                timer = decode_record(row.record)
+                self.ledger.finished_after(f"msg_{uuid.hex()}_{timer.firing}", timer.attempts)
             if not kept:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")
 

@@ -52,6 +52,16 @@ class Context:
     _ended: int = 0
     _failure: StoreError | None = None
 
+    @property
+    def share_timers(self) -> int:
+        """How many timers one shard's window may have, at least 1."""
+        return max(self.limits.window_timers_max // self.shards_owned, 1)
+
+    @property
+    def share_bytes(self) -> int:
+        """How many bytes of stored records, at least 1."""
+        return max(self.limits.window_bytes_max // self.shards_owned, 1)
+
     async def read_namespaces(self) -> list[Namespace]:
         """All of them, as the store has them; raises what the store raises. What this node has learned otherwise since it
         asked, by a change of its own or a later reading, stays as it knows it: the answer may be of before."""

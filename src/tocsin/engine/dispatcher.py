@@ -1,34 +1,28 @@
-"""Rings due timers in key order, under a global and a per-destination limit. No task per timer."""
+"""Invokes due timers in key order, within the node's, the namespaces' and the destinations' limits. No task per timer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from functools import partial
-from heapq import heappop, heappush
 
+from tocsin.engine.admission import TURNS_MAX, Admission, Destination, Queue
+from tocsin.engine.alarm import Alarm
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
 from tocsin.engine.rows import Flight, Kind, Op, Row
 from tocsin.engine.shard import Shard
-from tocsin.model.answer import NoResponse, judge
+from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.ports.callback import Exchange, Ring
-from tocsin.ports.observer import AttemptFinished, DispatchPaused, DispatchResumed, RowParked
+from tocsin.ports.observer import (
+    AttemptFinished,
+    DispatchPaused,
+    DispatchResumed,
+    RowParked,
+)
 
-#: Sleeps never exceed a second (rule 12): a wall clock that jumped is noticed by then.
-_SLEEP_MAX_S = 1.0
-
-
-class Destination:
-    """What is in flight to one scheme, host and port, and what waits for it. `limit` shrinks while nobody answers."""
-
-    __slots__ = ("in_flight", "limit", "name", "waiting")
-
-    def __init__(self, name: str, limit: int) -> None:
-        self.name = name
-        self.limit = limit
-        self.in_flight = 0
-        self.waiting: deque[tuple[Shard, Row]] = deque()
+#: Pause before a destination is tried again to which a request could not be sent, doubled each time up to the second. The
+#: cause lies in this machine and may be gone in a moment; trying on and on would only add to it.
+_BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 
 
 class Dispatcher:
@@ -36,20 +30,13 @@ class Dispatcher:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._destinations: dict[str, Destination] = {}
-        self._in_flight = 0
-        self._waiting_rows = 0
-        self._waiting_bytes = 0
+        self._admission = Admission(context)
+        self._alarm = Alarm(context.clock, self._woken)
         self._starved: dict[Shard, None] = {}
         # Shards that wait for a turn, and whether the next turn is arranged for.
         self._continuing: dict[Shard, None] = {}
         self._turn_comes = False
-        self._hungry: dict[Destination, None] = {}
-        self._wakes: list[tuple[int, int]] = []
-        self._wake_of: dict[int, int] = {}
         self.shards: dict[int, Shard] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0
         self._paused: str | None = "starting"
         self._lease_until = 0
         self._clock_base = 0
@@ -66,12 +53,17 @@ class Dispatcher:
     @property
     def in_flight(self) -> int:
         """Callbacks under way."""
-        return self._in_flight
+        return self._admission.in_flight
 
     @property
     def waiting(self) -> int:
-        """Due timers that wait for their destination's limit (some may have been changed or moved since)."""
-        return self._waiting_rows
+        """Due timers that wait in memory for a slot (some may have been changed or moved since)."""
+        return self._admission.waiting
+
+    @property
+    def destinations(self) -> int:
+        """Destinations that are in use, or remembered because they did not answer."""
+        return len(self._admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
         """Nothing rings until `resume`."""
@@ -86,15 +78,14 @@ class Dispatcher:
     def resume(self, clock_base_us: int) -> None:
         """Lease and clock are in order; whatever is due rings now. `clock_base_us` is the wall clock less the boot time
         clock at the moment whose wall clock was confirmed: a jump since then must not pass for confirmed."""
-        clock = self._context.clock
         self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))
         for shard in list(self.shards.values()):
             self.pump(shard)
-        for destination in list(self._destinations.values()):
-            self._next(destination, clock.now_us())
+        for destination in list(self._admission.destinations.values()):
+            self._next(destination, self._context.clock.now_us())
 
     def _may_dispatch(self, now_us: int) -> bool:
         if self._paused is not None:
@@ -119,14 +110,8 @@ class Dispatcher:
         """The shard is owned no longer."""
         self.shards.pop(shard.shard_id, None)
         self._starved.pop(shard, None)
-        self._wake_of.pop(shard.shard_id, None)
-        for destination in self._destinations.values():
-            kept = [entry for entry in destination.waiting if entry[0] is not shard]
-            if len(kept) < len(destination.waiting):
-                gone = [row for owner, row in destination.waiting if owner is shard]
-                self._waiting_rows -= len(gone)
-                self._waiting_bytes -= sum(row.size for row in gone)
-                destination.waiting = deque(kept)
+        self._alarm.forget(shard.shard_id)
+        self._admission.drop(shard)
 
     def pump(self, shard: Shard) -> None:
         """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
@@ -147,7 +132,7 @@ class Dispatcher:
             row = window.due(now)
             if row is None:
                 break
-            if self._in_flight >= limits.callbacks_in_flight_max:
+            if self._admission.free <= 0:
                 self._starved[shard] = None
                 break
             self._go(shard, row, now)
@@ -155,7 +140,7 @@ class Dispatcher:
             self._continue(shard)
         key = window.next_key()
         if key is not None and key[0] > now:
-            self._alarm(shard.shard_id, key[0], now)
+            self._alarm.set(shard.shard_id, key[0], now)
 
     def _continue(self, shard: Shard) -> None:
         """More may be due: requests and answers get their turn first, and the other shards that wait for theirs."""
@@ -174,47 +159,40 @@ class Dispatcher:
         self._pump(shard)
         self._arrange_turn()
 
+    def _woken(self, shard_id: int) -> None:
+        shard = self.shards.get(shard_id)
+        if shard is not None:
+            self.pump(shard)
+
     def _go(self, shard: Shard, row: Row, now: int) -> None:
-        """Rings a due row, or sets it aside for its destination, or has it parked (rule 14)."""
+        """Invokes a due row, or defers it until there is a slot for it, or has it suspended (rule 14)."""
         window = shard.window
         assert window is not None
-        timer = row.timer
+        timer, admission = row.timer, self._admission
         namespace = self._context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
+            window.set_aside()
             self._park(shard, row, f"namespace:{timer.namespace}")
             return
-        name = self._context.caller.destination(timer.url)
-        destination = self._destinations.get(name)
-        if destination is None:
-            destination = Destination(name, self._context.limits.destination_in_flight_max)
-            self._destinations[name] = destination
-        if destination.in_flight < destination.limit:
+        destination = admission.destination(self._context.caller.destination(timer.url))
+        has_room = destination.has_room
+        if has_room and admission.has_slot(timer.namespace):
             self._ring(shard, row, destination, now)
-        elif self._may_wait(destination, row):
-            window.set_aside()
-            destination.waiting.append((shard, row))
-            self._waiting_rows += 1
-            self._waiting_bytes += row.size
-        else:
-            self._park(shard, row, f"destination:{name}")
-
-    def _may_wait(self, destination: Destination, row: Row) -> bool:
-        """Whether one more row may wait in memory. All that wait may fill half of the window: the other half is for what
-        can go."""
-        limits = self._context.limits
-        return (
-            len(destination.waiting) < limits.destination_waiting_max
-            and self._waiting_rows < limits.window_timers_max // 2
-            and self._waiting_bytes + row.size <= limits.window_bytes_max // 2
-        )
+            return
+        window.set_aside()
+        if admission.may_wait(shard, row, destination):
+            admission.defer(shard, row, destination)
+            return
+        self._park(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
+        admission.settle(destination)
 
     def _park(self, shard: Shard, row: Row, reason: str) -> None:
+        """Has a row suspended that is shown as due no longer."""
         window = shard.window
         assert window is not None
-        window.set_aside()
         window.accept(Op(Kind.PARK, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
         shard.lane.poke(shard, urgent=False)
-        shard.note_parked(reason)
+        shard.suspended.note(reason)
         self._context.observe(RowParked(shard.shard_id, row.key[1], reason))
 
     def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
@@ -223,8 +201,7 @@ class Dispatcher:
         flight = window.dispatch(row)
         timer = row.timer
         flight.attempt, flight.fired_at = timer.attempts + 1, now
-        self._in_flight += 1
-        destination.in_flight += 1
+        self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
         self._context.caller.ring(
             Ring(
@@ -249,11 +226,13 @@ class Dispatcher:
 
     def _done(self, shard: Shard, flight: Flight, destination: Destination, exchange: Exchange) -> None:
         context, limits = self._context, self._context.limits
-        self._in_flight -= 1
-        destination.in_flight -= 1
         now = context.clock.now_us()
         outcome = exchange.outcome
         timer = flight.row.timer
+        self._admission.end(destination, timer.namespace)
+        if isinstance(outcome, NotSent):
+            self._not_sent(shard, flight, destination)
+            return
         verdict = judge(
             outcome,
             now_us=now,
@@ -273,11 +252,11 @@ class Dispatcher:
             jitter=context.random.random(),
             limits=limits,
         )
-        window = shard.window
+        window, boot_us = shard.window, context.clock.boottime_us()
         if window is None:
             shard.forget_flight(flight)
             word = "superseded"
-        elif window.answered(flight, conclusion, context.clock.boottime_us()):
+        elif window.answered(flight, conclusion, boot_us):
             shard.lane.poke(shard, urgent=False)
         else:
             word = "superseded"
@@ -295,109 +274,117 @@ class Dispatcher:
                 destination.name,
             )
         )
-        self._learn(destination, isinstance(outcome, NoResponse))
+        self._admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
+        if destination.back_off_us:
+            destination.end_back_off()
         self._next(destination, now)
 
-    def _learn(self, destination: Destination, silent: bool) -> None:
-        """Additive increase, multiplicative decrease: who doesn't answer holds ever fewer of the node's slots."""
-        limits = self._context.limits
-        if silent:
-            destination.limit = max(destination.limit // 2, limits.destination_in_flight_min)
-        elif destination.limit < limits.destination_in_flight_max:
-            destination.limit = min(destination.limit + 1, limits.destination_in_flight_max)
+    def _not_sent(self, shard: Shard, flight: Flight, destination: Destination) -> None:
+        """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment. The
+        client has reported why."""
+        if destination.back_off is None:
+            destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
+            delay_s = destination.back_off_us / 1e6
+            destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
+        # Shown as due again, it is deferred until then.
+        shard.not_sent(flight)
+        self._next(destination, self._context.clock.now_us())
+
+    def _back_off_over(self, destination: Destination) -> None:
+        destination.back_off = None
+        self._next(destination, self._context.clock.now_us())
 
     def _next(self, destination: Destination, now: int) -> None:
-        """The freed slot goes to who waits for this destination, then to the shards that wait for any slot."""
-        limit = self._context.limits.callbacks_in_flight_max
-        may = self._may_dispatch(now)
-        if may:
-            self._serve(destination, now)
-        healthy = destination.limit == self._context.limits.destination_in_flight_max
-        if healthy and not destination.waiting and destination.in_flight == 0:
-            self._destinations.pop(destination.name, None)
-        while may and self._hungry and self._in_flight < limit:
-            hungry = next(iter(self._hungry))
-            del self._hungry[hungry]
-            self._serve(hungry, now)
-        while may and self._starved and self._in_flight < limit:
-            shard = next(iter(self._starved))
-            del self._starved[shard]
-            self.pump(shard)
+        """The freed slot goes to who waits for this destination, then to who waits for any slot."""
+        admission = self._admission
+        if self._may_dispatch(now):
+            if destination.queues:
+                self._serve(destination, now)
+            if admission.blocked:
+                self._serve_blocked(now)
+            while self._starved and admission.free > 0:
+                shard = next(iter(self._starved))
+                del self._starved[shard]
+                self.pump(shard)
+        admission.settle(destination)
 
     def _serve(self, destination: Destination, now: int) -> None:
-        """Rings what waits for this destination, as far as it and the node have room."""
-        waiting = destination.waiting
-        while waiting and destination.in_flight < destination.limit:
-            if self._in_flight >= self._context.limits.callbacks_in_flight_max:
-                # None of its own answers may be to come that would bring it another turn.
-                self._hungry[destination] = None
-                return
-            shard, row = waiting.popleft()
-            self._waiting_rows -= 1
-            self._waiting_bytes -= row.size
-            if shard.window is None or shard.draining or not shard.window.holds(row):
-                continue
-            namespace = self._context.namespaces.get(row.timer.namespace)
-            if row.key[0] <= now and not (namespace is not None and namespace.paused):
-                self._ring(shard, row, destination, now)
+        """Invokes what waits for this destination, one of each queue in turn, as far as it and the namespaces have room."""
+        queues, admission = destination.queues, self._admission
+        passed = 0
+        while passed < len(queues) and destination.has_room:
+            place, queue = next(iter(queues.items()))
+            # The last of the queues from now on.
+            del queues[place]
+            queues[place] = queue
+            if admission.has_slot(queue.namespace):
+                self._invoke_first(queue, now)
+                passed = 0
             else:
-                # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
-                shard.window.put_back(row)
-                self._alarm(shard.shard_id, row.key[0], now)
+                admission.block(queue)
+                passed += 1
 
-    def room_for(self, reason: str) -> int:
-        """How many timers parked for this reason may come back now."""
+    def _serve_blocked(self, now: int) -> None:
+        """Invokes what waits for its namespace's part of the slots, one of each namespace in turn. Whoever is not looked at
+        is at the next answer: at the last one, every namespace has its slots."""
+        blocked, admission = self._admission.blocked, self._admission
+        passed = 0
+        while blocked and passed < min(len(blocked), TURNS_MAX):
+            namespace = next(iter(blocked))
+            queues = blocked.pop(namespace)
+            if not admission.has_slot(namespace):
+                blocked[namespace] = queues
+                passed += 1
+                continue
+            queue = next(iter(queues))
+            del queues[queue]
+            if queues:
+                blocked[namespace] = queues
+            if queue.destination.has_room:
+                self._invoke_first(queue, now)
+                if queue.rows and queue.destination.has_room:
+                    admission.block(queue)
+            passed = 0
+
+    def _invoke_first(self, queue: Queue, now: int) -> None:
+        """Invokes the first row of the queue, if it still is one that is due."""
+        row, shard = self._admission.take(queue), queue.shard
+        if shard.window is None or shard.draining or not shard.window.holds(row):
+            return
+        namespace = self._context.namespaces.get(row.timer.namespace)
+        if row.key[0] <= now and not (namespace is not None and namespace.paused):
+            self._ring(shard, row, queue.destination, now)
+        else:
+            # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
+            shard.window.put_back(row)
+            self._alarm.set(shard.shard_id, row.key[0], now)
+
+    # ------------------------------------------------------------------ what is suspended
+
+    def tend(self, shard: Shard) -> None:
+        """To be called once in a while: suspends what waits in the shard beyond its share, which shrinks when the node gets
+        more shards; forgets destinations that nobody needs."""
+        for row, destination in self._admission.excess(shard):
+            self._park(shard, row, f"destination:{destination.name}")
+            self._admission.settle(destination)
+        self._admission.forget_idle()
+
+    def room_for(self, shard: Shard, reason: str) -> int:
+        """How many of the shard's timers suspended for this reason may come back now."""
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self._context.namespaces.get(name)
-            return 0 if namespace is not None and namespace.paused else self._context.limits.resume_rows
+            waits = (namespace is not None and namespace.paused) or name in self._admission.blocked
+            return 0 if waits else self._context.limits.resume_rows
         if kind == "destination":
-            destination = self._destinations.get(name)
-            waiting = len(destination.waiting) if destination is not None else 0
-            limits = self._context.limits
-            if self._waiting_bytes > limits.window_bytes_max // 4:
-                return 0
-            most = min(limits.destination_waiting_max // 2, limits.window_timers_max // 4 - self._waiting_rows)
-            # At least one, however small the limits are: otherwise it would never come back.
-            return max(max(most, 1) - waiting, 0)
+            return self._admission.room_for(shard, self._admission.destinations.get(name))
         return 0
 
-    # ------------------------------------------------------------------ alarms
-
-    def _alarm(self, shard_id: int, at_us: int, now: int) -> None:
-        if self._wake_of.get(shard_id) != at_us:
-            self._wake_of[shard_id] = at_us
-            heappush(self._wakes, (at_us, shard_id))
-        if self._timer is None or at_us < self._timer_at:
-            self._set_timer(self._wakes[0][0], now)
-
-    def _set_timer(self, at_us: int, now: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = at_us
-        delay_s = min(max(at_us - now, 0) / 1e6, _SLEEP_MAX_S)
-        self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        now = self._context.clock.now_us()
-        ready: dict[int, None] = {}
-        while self._wakes and self._wakes[0][0] <= now:
-            at_us, shard_id = heappop(self._wakes)
-            if self._wake_of.get(shard_id) == at_us:
-                del self._wake_of[shard_id]
-                ready[shard_id] = None
-        for shard_id in ready:
-            shard = self.shards.get(shard_id)
-            if shard is not None:
-                self.pump(shard)
-        while self._wakes and self._wake_of.get(self._wakes[0][1]) != self._wakes[0][0]:
-            heappop(self._wakes)
-        if self._wakes and self._timer is None:
-            self._set_timer(self._wakes[0][0], now)
+    def room_back(self) -> tuple[int, int]:
+        """How many timers, and bytes of their records, one shard may take back in one sweep."""
+        return self._admission.room_back()
 
     def close(self) -> None:
         """No more alarms."""
         self._paused = "stopped"
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.close()

@@ -68,11 +68,10 @@ class Loader:
     def _page_rows(self, window: Window) -> int:
         """How many rows the next page may bring: within the shard's fair share, unless the window is empty."""
         limits, context = self._context.limits, self._context
-        share = max(limits.window_timers_max // context.shards_owned, 1)
-        share_bytes = max(limits.window_bytes_max // context.shards_owned, 1)
+        share = context.share_timers
         if not window.rows:
             return min(limits.load_page_rows, share)
-        if window.bytes >= share_bytes // 2:
+        if window.bytes >= context.share_bytes // 2:
             return 0
         room = share - len(window.rows)
         # Small pages while a full window drains would cost a read for every few timers.

@@ -1,6 +1,8 @@
-"""Brings parked timers back when what they were parked for is over (rule 14)."""
+"""Brings suspended timers back when what they were suspended for is over (rule 14)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
@@ -8,46 +10,89 @@ from tocsin.engine.rows import Kind, Op
 from tocsin.engine.shard import Shard
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import LoadFailed, RowsResumed
-from tocsin.ports.store import KEY_MAX, KEY_MIN
+from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
+
+#: Pages read in one sweep: millions of timers of a paused namespace must not keep the shard, or the store, from other work.
+#: The next sweep goes on where this one ended.
+SWEEP_PAGES_MAX = 10
 
 
 async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
-    """Resumes up to `resume_rows` parked timers of the shard whose reason no longer holds, the earliest first.
+    """Resumes suspended timers of the shard whose reason no longer holds, as many as have room, round after round from the
+    earliest to the latest. Has those suspended that wait in memory beyond the shard's share.
 
     Reads nothing while every known reason still holds.
     """
-    reasons = shard.parked_reasons
-    if reasons is not None and not any(dispatcher.room_for(reason) for reason in reasons):
+    window, suspended = shard.window, shard.suspended
+    if window is None:
         return
-    window, limits = shard.window, context.limits
-    # What is being parked meanwhile, or was and is not durable yet, may be missing in the pages.
-    unsure = dict(shard.lately_parked) if window is not None and window.parking else {}
-    shard.lately_parked = dict(unsure)
-    room: dict[str, int] = {}
-    remaining: set[str] = set()
-    resumed, after = 0, KEY_MIN
-    while window is not None and after < KEY_MAX and resumed < limits.resume_rows:
+    dispatcher.tend(shard)
+    resumption = _Resumption(shard, dispatcher)
+    pages = 0
+    while pages < SWEEP_PAGES_MAX and resumption.worthwhile():
+        if suspended.after == KEY_MIN:
+            suspended.found = set()
+            # What is being suspended, or was and is not durable yet, may be missing in the pages.
+            suspended.lately = set(suspended.lately) if window.parking else set()
         try:
-            page = await context.bounded(context.store.load_parked(shard.shard_id, after, limits.load_page_rows))
+            page = await context.bounded(
+                context.store.load_parked(shard.shard_id, suspended.after, context.limits.load_page_rows)
+            )
         except StoreError as error:
             context.observe(LoadFailed(shard.shard_id, str(error)))
-            return
+            break
         if shard.window is not window:
             return
-        after = page.complete_to
-        for row in page.rows:
-            reason = row.parked or ""
-            left = room.setdefault(reason, dispatcher.room_for(reason))
-            if left <= 0 or resumed >= limits.resume_rows:
-                remaining.add(reason)
-                continue
-            room[reason] = left - 1
-            resumed += 1
-            window.accept(Op(Kind.RESUME, row.uuid, row.namespace, expected=row.generation))
-    if window is None or shard.window is not window:
-        return
-    # Not read to the end: what else is parked isn't known, so the next sweep reads again.
-    shard.parked_reasons = remaining | shard.lately_parked.keys() if after >= KEY_MAX else None
-    if resumed:
+        pages += 1
+        full_at = resumption.take(page.rows)
+        suspended.after = page.complete_to if full_at is None else full_at
+        if suspended.after >= KEY_MAX:
+            suspended.reasons = suspended.found | suspended.lately
+            suspended.after = KEY_MIN
+            break
+    if resumption.rows:
         shard.lane.poke(shard, urgent=True)
-        context.observe(RowsResumed(shard.shard_id, resumed))
+        context.observe(RowsResumed(shard.shard_id, resumption.rows))
+
+
+class _Resumption:
+    """What one sweep brings back."""
+
+    def __init__(self, shard: Shard, dispatcher: Dispatcher) -> None:
+        self.rows = 0
+        self._shard = shard
+        self._dispatcher = dispatcher
+        self._rows_left, self._bytes_left = dispatcher.room_back()
+        self._room: dict[str, int] = {}
+
+    def worthwhile(self) -> bool:
+        """Whether more may come back, as far as the reasons are known."""
+        if self._rows_left <= 0 or self._bytes_left <= 0:
+            return False
+        reasons = self._shard.suspended.reasons
+        return reasons is None or any(self._room_for(reason) > 0 for reason in reasons)
+
+    def _room_for(self, reason: str) -> int:
+        room = self._room.get(reason)
+        if room is None:
+            room = self._room[reason] = self._dispatcher.room_for(self._shard, reason)
+        return room
+
+    def take(self, rows: Sequence[StoredRow]) -> tuple[int, bytes] | None:
+        """Resumes those rows of a page that may come back; the key of the last row looked at if no more can."""
+        window, found = self._shard.window, self._shard.suspended.found
+        assert window is not None
+        for row in rows:
+            reason = row.parked or ""
+            room = self._room_for(reason)
+            if room <= 0:
+                found.add(reason)
+                continue
+            self._room[reason] = room - 1
+            self.rows += 1
+            self._rows_left -= 1
+            self._bytes_left -= len(row.record)
+            window.accept(Op(Kind.RESUME, row.uuid, row.namespace, expected=row.generation))
+            if self._rows_left <= 0 or self._bytes_left <= 0:
+                return row.key
+        return None

@@ -9,11 +9,34 @@ from tocsin.engine.rows import Batch, Flight, Op
 from tocsin.engine.window import Window
 from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.observer import ShardClaimed, ShardLost
-from tocsin.ports.store import Found
+from tocsin.ports.store import KEY_MIN, Found
 
 if TYPE_CHECKING:
     from tocsin.engine.committer import Lane
     from tocsin.engine.context import Context
+
+
+class Suspended:
+    """Why timers of the shard are suspended in the store, and how far a sweep has looked for those that may come back. A
+    round of the store's suspended rows may take several sweeps."""
+
+    __slots__ = ("after", "found", "lately", "reasons")
+
+    def __init__(self) -> None:
+        #: None: not known, there has been no whole round since the claim.
+        self.reasons: set[str] | None = None
+        #: The key after which the round goes on.
+        self.after = KEY_MIN
+        #: Reasons of rows that this round has seen and left where they are.
+        self.found: set[str] = set()
+        #: Reasons of rows suspended since the round began, which it may have missed.
+        self.lately: set[str] = set()
+
+    def note(self, reason: str) -> None:
+        """A row is about to be suspended for this reason."""
+        self.lately.add(reason)
+        if self.reasons is not None:
+            self.reasons.add(reason)
 
 
 class Shard:
@@ -35,10 +58,7 @@ class Shard:
         self.draining = False
         #: At the end of that: nothing is accepted any more, either.
         self.closed = False
-        #: Reasons for which rows of this shard are parked; None: not known since the claim.
-        self.parked_reasons: set[str] | None = None
-        #: Those of the rows that are not surely among the parked ones of a read begun now: added, and by which sweep.
-        self.lately_parked: dict[str, None] = {}
+        self.suspended = Suspended()
         self._context = context
         self._changed = changed
         self._lost = lost
@@ -62,7 +82,7 @@ class Shard:
         self._adrift = []
         self._fetched = ([], {})
         self._last_version = version
-        self.parked_reasons = None
+        self.suspended = Suspended()
         self.draining = self.closed = False
         context.observe(ShardClaimed(self.shard_id, version))
         self._changed(self)
@@ -94,6 +114,14 @@ class Shard:
         """An attempt ended while the shard was not owned."""
         if flight in self._adrift:
             self._adrift.remove(flight)
+
+    def not_sent(self, flight: Flight) -> None:
+        """An attempt was never made: its timer waits again, and has to be loaded again if memory was short."""
+        if self.window is None:
+            self.forget_flight(flight)
+            return
+        self.window.not_sent(flight)
+        self._changed(self)
 
     # ------------------------------------------------------------------ writes
 
@@ -173,12 +201,6 @@ class Shard:
             if window.try_refused_again(until_us):
                 self.lane.poke(self, urgent=False)
 
-    def note_parked(self, reason: str) -> None:
-        """A row of this shard is about to be parked for this reason."""
-        self.lately_parked[reason] = None
-        if self.parked_reasons is not None:
-            self.parked_reasons.add(reason)
-
     def refuse_clients(self, error: TocsinError) -> None:
         """Every waiting client hears the error."""
         if self.window is not None:
@@ -241,8 +263,7 @@ class Shard:
         window, context = self.window, self._context
         if window is None or not window.rows:
             return
-        share = max(context.limits.window_timers_max // context.shards_owned, 1)
-        share_bytes = max(context.limits.window_bytes_max // context.shards_owned, 1)
+        share, share_bytes = context.share_timers, context.share_bytes
         keep = len(window.rows)
         if keep > share:
             keep = max(share * 3 // 4, 1)

@@ -4,11 +4,11 @@ Where a timer's durable row can be, seen from memory, and what moves it:
 
                             load joins / commit (key ≤ horizon)
         beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
-               ▲                                                   │   │ set aside     │ commit of the retry,
-               │ truncate                                 dispatch │   └─► (waiting)   │ key ≤ horizon
-               └───────────────────────────────────────────────────│                   │
-                                                                   ▼                   │
-                                          superseded           IN FLIGHT ──again──► RETRYING
+               ▲                                           ▲       │   │ set aside     │ commit of the retry,
+               │ truncate                         not sent │       │   └─► (waiting)   │ key ≤ horizon
+               └───────────────────────────────────────────│───────│                   │
+                                                           │       ▼ dispatch          │
+                                          superseded       └── IN FLIGHT ──again──► RETRYING
                                   HELD ◄──────────────────────────│
                                    │                               └──finish──► FINISHED
                                    │ commit of the overruling write              │ commit of the batch that deletes it
@@ -208,21 +208,35 @@ class Window:
 
     def answered(self, flight: Flight, conclusion: Conclusion, boot_us: int) -> bool:
         """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
+        if not self._end_flight(flight):
+            return False
         row = flight.row
-        uuid = row.key[1]
-        others = tuple(f for f in self.flights.get(uuid, ()) if f is not flight)
-        if len(others) == len(self.flights.get(uuid, ())):
+        if flight.superseded:
+            if not flight.stale:
+                self.held[row.key[1]] = Held(row, conclusion)
+            return False
+        self._conclude(row, conclusion, boot_us)
+        return True
+
+    def not_sent(self, flight: Flight) -> None:
+        """The attempt was never made (rule 24): the row is in its old place again, in the same generation. One that is not
+        the durable one any more is dropped; one beyond the horizon, which may have shrunk meanwhile, is loaded when it is
+        time. A client's write that is under way overrules it when it is durable, as any row."""
+        if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:
+            self._add(flight.row)
+
+    def _end_flight(self, flight: Flight) -> bool:
+        """The attempt is in flight no longer; False if this window doesn't know it."""
+        uuid = flight.row.key[1]
+        flights = self.flights.get(uuid, ())
+        others = tuple(f for f in flights if f is not flight)
+        if len(others) == len(flights):
             return False
         if others:
             self.flights[uuid] = others
         else:
             del self.flights[uuid]
         self.flights_count -= 1
-        if flight.superseded:
-            if not flight.stale:
-                self.held[uuid] = Held(row, conclusion)
-            return False
-        self._conclude(row, conclusion, boot_us)
         return True
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:

@@ -350,6 +350,7 @@ class Server:
             "tocsin_agent_connections": client.agent_connections,
             "tocsin_names_resolving": client.resolving,
             "tocsin_timers_waiting": dispatcher.waiting,
+            "tocsin_destinations": dispatcher.destinations,
             "tocsin_overdue_seconds": supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self._context.window_timers,
             "tocsin_window_bytes": self._context.window_bytes,

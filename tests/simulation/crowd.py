@@ -1,0 +1,168 @@
+"""One node of the real engine in virtual time, beside receivers that hang: for scenarios about lateness and fairness."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tocsin.engine.context import Context
+from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.supervisor import Supervisor
+from tocsin.engine.window import stored
+from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
+from tocsin.model.ids import timer_uuid
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Timer
+from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.observer import Event
+from tocsin.ports.store import ShardBatch, StoredRow, generation
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.clock import EPOCH_US, DriftingClock
+from tocsin.testing.simulation_loop import SimulationLoop
+
+SECOND = 1_000_000
+
+
+class Call(NamedTuple):
+    """A request that went out."""
+
+    ring: Ring
+    at_us: int
+
+
+class Receivers:
+    """The caller: a host named `hung…` does not answer until `healed`, the others do after 10 ms. The first `unsent` requests
+    to a host don't leave the machine."""
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self.calls: list[Call] = []
+        self.unsent: dict[str, int] = {}
+        self.healed = False
+        self.refused = 0
+        self._now_us = now_us
+
+    def destination(self, url: str) -> str:
+        """The host."""
+        return url.split("/")[2]
+
+    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+        """Answers as the host does."""
+        host = self.destination(ring.url)
+        outcome: Outcome = Response(200)
+        delay_s, sent_at = 0.01, self._now_us()
+        if self.unsent.get(host, 0) > 0:
+            self.unsent[host] -= 1
+            self.refused += 1
+            asyncio.get_running_loop().call_later(0.001, done, Exchange(NotSent("NO_CONNECTION_SLOT"), None, 1_000))
+            return
+        if host.startswith("hung") and not self.healed:
+            outcome, delay_s = NoResponse("TIMEOUT"), ring.timeout_us / 1e6
+        self.calls.append(Call(ring, sent_at))
+        exchange = Exchange(outcome, sent_at, int(delay_s * 1e6))
+        asyncio.get_running_loop().call_later(delay_s, done, exchange)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class Crowd:
+    """A node with a memory store. Timers can be put into the store before it starts, as after a restart."""
+
+    def __init__(self, *, shards: int = 1, **limits: Any) -> None:
+        self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
+        self.total_shards = shards
+        self.store = MemoryStore(_Clock(self.now_us))
+        self.receivers = Receivers(self.now_us)
+        self.events: list[Event] = []
+        self.context = Context(
+            store=self.store,
+            caller=self.receivers,
+            clock=DriftingClock(self.now_us, offset_us=0, boot_us=0, drift_ppm=0),
+            limits=replace(EngineLimits(), **limits),
+            observe=self.events.append,
+            random=random.Random(1),
+            incarnation=b"n" * 16,
+        )
+        self.supervisor = Supervisor(
+            self.context, node="n", address="n", total_shards=shards, fatal=lambda error: self.errors.append(error)
+        )
+        self.errors: list[BaseException] = []
+        #: Namespaces that are paused from the beginning.
+        self.paused: set[str] = set()
+        self._stored = 0
+        self._kept: dict[int, list[StoredRow]] = {}
+
+    def now_us(self) -> int:
+        """The wall clock, which is the store's."""
+        return EPOCH_US + self.loop.now_us()
+
+    def _timer(self, name: str, host: str, due_s: float, namespace: str, octets: int, timeout_s: float) -> Timer:
+        due = EPOCH_US + int(due_s * SECOND)
+        payload = msgspec.Raw(b'"' + b"x" * octets + b'"')
+        return Timer(
+            namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6)
+        )
+
+    def keep(
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0,
+        shard: int = 0, parked: str | None = None,
+    ) -> None:  # fmt: skip
+        """Puts a timer into the store, due so many seconds after the beginning."""
+        timer = self._timer(name, host, due_s, namespace, octets, timeout_s)
+        self._stored += 1
+        born = generation(0, bytes(16), self._stored)
+        row = stored(Row((timer.execute_at, timer_uuid(namespace, name)), born, timer, 0), parked)
+        self._kept.setdefault(shard, []).append(row)
+
+    def create(self, name: str, host: str, due_s: float, *, namespace: str = "a", shard: int = 0) -> None:
+        """A client's create, now."""
+        timer = self._timer(name, host, due_s, namespace, 2, 30.0)
+        self.supervisor.shards[shard].accept(Op(Kind.CREATE, timer_uuid(namespace, name), namespace, timer=timer))
+
+    async def _fill(self) -> None:
+        former = b"f" * 16
+        for shard, rows in self._kept.items():
+            await self.store.claim(shard, expected_version=0, owner=former)
+            batch = ShardBatch(shard, 1, former)
+            batch.upserts = sorted(rows, key=lambda row: row.key)
+            await self.store.apply([batch])
+            await self.store.release(shard, version=1, owner=former)
+
+    def run(self, seconds: float, then: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Starts the node, runs for so long (`then` beside it, from the first second on), and kills it."""
+
+        async def life() -> None:
+            for name in ("a", "b"):
+                namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused)
+                await self.store.put_namespace(namespace, create=True)
+            await self._fill()
+            await self.supervisor.start()
+            await asyncio.sleep(1.0)
+            if then is not None:
+                await then()
+            await asyncio.sleep(max(seconds - self.loop.time(), 0.0))
+            await self.supervisor.kill()
+
+        self.loop.run_until_complete(life())
+        assert not self.errors
+        assert not self.loop.unhandled
+
+    def late_s(self, host: str = "fine") -> dict[str, float]:
+        """How late the first call of each timer to the host was, by the timer's id."""
+        late: dict[str, float] = {}
+        for ring, at_us in self.receivers.calls:
+            if self.receivers.destination(ring.url) == host:
+                late.setdefault(ring.timer_id, (at_us - max(ring.execute_at, EPOCH_US)) / SECOND)
+        return late
+
+
+class _Clock:
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self.now_us = now_us
+        self.boottime_us = now_us

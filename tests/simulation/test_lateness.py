@@ -1,0 +1,137 @@
+"""Healthy timers are on time, whatever hangs beside them: scenarios in virtual time, so that seconds mean seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from tests.simulation.crowd import Crowd
+from tocsin.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
+from tocsin.ports.observer import AttemptFinished, RowParked
+from tocsin.ports.store import Key, Loaded
+
+#: A node that has just started suspends what can't go before it comes to what can.
+LATE_S_MAX = 3.0
+
+
+@pytest.mark.parametrize(
+    ("shards", "hung", "octets"), [(1, 2_500, 10_000), (4, 6_000, 2_000)], ids=["one shard", "four shards"]
+)
+def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, octets: int) -> None:
+    crowd = Crowd(shards=16)
+    for i in range(hung):
+        crowd.keep(f"h{i}", "hung", -60 + i / 1_000, octets=octets, shard=i % shards)
+    for i in range(20):
+        crowd.keep(f"f{i}", "fine", -30 + i, shard=i % shards)
+
+    async def create() -> None:
+        crowd.create("fresh", "fine", crowd.loop.time() + 2)
+
+    crowd.run(20, create)
+    late = crowd.late_s()
+    assert len(late) == 21
+    assert max(late.values()) < LATE_S_MAX
+
+
+def test_suspended_timers_come_back_without_being_suspended_again_and_again() -> None:
+    crowd = Crowd(shards=1, window_timers_max=200, destination_in_flight_max=20)
+    for i in range(500):
+        crowd.keep(f"h{i}", f"hung{i % 2}", -60 + i / 1_000, timeout_s=5.0)
+    for i in range(300):
+        # Suspended long ago, with its reason gone, and behind all that can't go.
+        crowd.keep(f"f{i}", "fine", -30 + i / 1_000, parked="destination:fine" if i % 2 else "namespace:a")
+
+    async def heal() -> None:
+        await asyncio.sleep(39)
+        assert len(crowd.late_s()) == 300
+        crowd.receivers.healed = True
+
+    crowd.run(75, heal)
+    called = {call.ring.timer_id for call in crowd.receivers.calls}
+    assert len(called) == 800
+    suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, RowParked))
+    assert max(suspensions.values()) <= 3
+
+
+def test_what_comes_back_little_by_little_does_not_have_everything_read_each_time() -> None:
+    crowd = Crowd(shards=1, window_timers_max=2_000, destination_in_flight_max=10)
+    for i in range(30_000):
+        crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", parked="namespace:b")
+    for i in range(3_000):
+        crowd.keep(f"h{i}", "hung", -30 + i / 1_000, timeout_s=0.2)
+    crowd.paused = {"b"}
+    reads = 0
+    load_parked = crowd.store.load_parked
+
+    async def counted(shard_id: int, after: Key, limit: int) -> Loaded:
+        nonlocal reads
+        reads += 1
+        return await load_parked(shard_id, after, limit)
+
+    crowd.store.load_parked = counted  # type: ignore[method-assign]
+    crowd.run(60)
+    assert len(crowd.late_s("hung")) > 1_000
+    assert not crowd.late_s("fine")
+    assert reads < 6 * 31
+
+
+def test_a_namespace_with_hung_receivers_leaves_slots_to_others() -> None:
+    crowd = Crowd(shards=16)
+    for i in range(6_000):
+        crowd.keep(f"h{i}", f"hung{i % 6}", -60 + i / 1_000, shard=i % 16)
+    for i in range(40):
+        crowd.keep(f"f{i}", "fine", 2 + i / 4, namespace="b", shard=i % 16)
+    crowd.run(20)
+    late = crowd.late_s()
+    assert len(late) == 40
+    assert max(late.values()) < 0.1
+
+
+def test_one_namespace_alone_uses_nearly_all_slots() -> None:
+    crowd = Crowd(shards=4, callbacks_in_flight_max=100)
+    for i in range(200):
+        crowd.keep(f"h{i}", f"hung{i % 50}", -60, shard=i % 4)
+
+    async def count() -> None:
+        assert crowd.supervisor.dispatcher.in_flight == 80
+
+    crowd.run(2, count)
+
+
+def test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing() -> None:
+    crowd = Crowd()
+    crowd.receivers.unsent["fine"] = 30
+    for i in range(20):
+        crowd.keep(f"f{i}", "fine", 2)
+    crowd.run(10)
+    late = crowd.late_s()
+    assert len(late) == 20
+    # 20, 40, 80 … ms after one another, at most a second.
+    assert 0 < max(late.values()) < 3
+    assert {call.ring.attempt for call in crowd.receivers.calls} == {1}
+    assert all(call.ring.fired_at == call.at_us for call in crowd.receivers.calls)
+    assert crowd.receivers.refused == 30
+    assert {event.outcome for event in crowd.events if isinstance(event, AttemptFinished)} == {"done"}
+    for versions in crowd.store._shards[0].history.values():
+        (row,) = versions.values()
+        assert row.status == "completed"
+    assert not [event for event in crowd.events if isinstance(event, RowParked)]
+
+
+def test_destinations_that_do_not_answer_are_forgotten() -> None:
+    crowd = Crowd(shards=1)
+    for i in range(IDLE_DESTINATIONS_MAX + 500):
+        crowd.keep(f"h{i}", f"hung{i}", -60 + i / 1_000, timeout_s=0.5)
+    seen: list[int] = []
+
+    async def count() -> None:
+        await asyncio.sleep(30)
+        seen.append(crowd.supervisor.dispatcher.destinations)
+        await asyncio.sleep(IDLE_DESTINATION_US / 1e6)
+        seen.append(crowd.supervisor.dispatcher.destinations)
+
+    crowd.run(340, count)
+    assert len(crowd.receivers.calls) == IDLE_DESTINATIONS_MAX + 500
+    assert seen == [IDLE_DESTINATIONS_MAX, 0]
