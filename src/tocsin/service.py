@@ -107,6 +107,7 @@ class TimerService:
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """From now on, writes for shards that this node doesn't own go to the nodes that do."""
         self._forwarder, self._peers = forwarder, peers
+        self._supervisor.results.submit = self._submit
 
     @property
     def writes_waiting(self) -> int:
@@ -282,7 +283,7 @@ class TimerService:
         """Leaves the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
-        if op.timer is not None:
+        if op.timer is not None and op.kind is Kind.CREATE:
             # Named by the owner that had accepted it: the next one names it anew.
             op.timer.firing = ""
 
@@ -293,7 +294,10 @@ class TimerService:
             else:
                 settle(answer)
 
-        write = Write(_WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us)
+        write = Write(
+            _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
+            op.execute_at, op.expected,
+        )  # fmt: skip
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
@@ -322,7 +326,10 @@ class TimerService:
             self._waiting -= 1
             settle(Written(answer.timer, answer.key[0]) if isinstance(answer, Row) else answer)
 
-        op = Op(_KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes)
+        op = Op(
+            _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
+            execute_at=write.execute_at, expected=write.expected,
+        )  # fmt: skip
         op.deadline_us = write.deadline_us
         op.reply = reply
         shard.accept(op)

@@ -74,6 +74,7 @@ class World:
             # One timer that the store never takes: it must cost nobody else anything (rule 5).
             refused = Client(self, 90)
             self.clients.append(refused)
+            self.clients += [Client(self, number, patient=True) for number in range(91, 97)]
             for node in self.nodes:
                 node.link.poison = {refused.uuid}
         self._failed: asyncio.Future[None] | None = None

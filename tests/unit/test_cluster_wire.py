@@ -56,6 +56,9 @@ MESSAGES = {
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
         Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
+    "result of an attempt": Ops(7, 1_500, [
+        op_of(Write(WriteKind.CONCLUDE, 3, b"w" * 16, "default", TIMER, None, 0, 1_700_000_000_000_000, b"g" * 32), 3, 4, 5),
+    ]),
     "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
@@ -81,7 +84,7 @@ EARLIER = {
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
-TO_OWNER = ("ops", "ask", "look", "http")
+TO_OWNER = ("ops", "result of an attempt", "ask", "look", "http")
 
 
 def read(name: str, payload: bytes) -> object:
@@ -245,7 +248,9 @@ def parts(value: Timer | Changes | None) -> dict[str, object] | None:
 def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
     write = Write(
         kind, shard, uuid, namespace,
-        timer if kind is WriteKind.CREATE else None, changes if kind is WriteKind.UPDATE else None, deadline,
+        timer if kind in (WriteKind.CREATE, WriteKind.CONCLUDE) else None,
+        changes if kind is WriteKind.UPDATE else None, deadline,
+        *((-version, b"g" * 32) if kind is WriteKind.CONCLUDE else ()),
     )  # fmt: skip
     message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, version, 4)])))
     assert isinstance(message, Ops)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
+
 from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row
-from tocsin.engine.window import Window, revived
+from tocsin.engine.window import Window, conclusion_op, revived
 from tocsin.model.errors import DefiniteFailure, TimerNotPending
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Timer
+from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
 
@@ -25,6 +27,10 @@ def at_once(call: Coroutine[Any, Any, Any]) -> Any:
     except StopIteration as end:
         return end.value
     raise AssertionError("the memory store waited")
+
+
+def completed(timer: Timer) -> Timer:
+    return msgspec.structs.replace(timer, status=Status.COMPLETED)
 
 
 class Bench:
@@ -79,7 +85,7 @@ class Bench:
         return row
 
     def finish(self) -> bool:
-        return self.window.answered(self.flight, Finish(self.flight.row.timer), 0)
+        return self.window.answered(self.flight, Finish(completed(self.flight.row.timer)), 0)
 
     def stored(self) -> dict[bytes, Any]:
         return self.store._shards[0].live
@@ -183,3 +189,34 @@ def test_what_is_put_back_waits_for_its_instant_again() -> None:
     bench.window.put_back(row)
     assert bench.window.due(9) is None
     assert bench.window.due(10) is row
+
+
+def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
+    """The answer comes while the batch is written that leaves the attempt to this node."""
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.window.hand_over(5_000)
+    batch = bench.assemble()
+    bench.finish()
+    bench.commit(batch)
+    assert bench.stored()[UUID].execute_at > 5_000
+    assert not bench.window.undecided
+    bench.commit(bench.assemble())
+    assert UUID not in bench.stored()
+
+
+def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    bench.window.hand_over(5_000)
+    bench.commit(bench.assemble())
+    assert bench.flight.handed_over and not bench.finish()
+    late = conclusion_op(row, bench.flight.handed_over, Finish(completed(row.timer)))
+    bench.create(20)
+    bench.window.accept(late)
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].execute_at == 20

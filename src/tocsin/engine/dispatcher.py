@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
+from tocsin.engine.handover import HandedOver
 from tocsin.engine.rows import Flight, Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, judge
@@ -34,7 +35,8 @@ class Destination:
 class Dispatcher:
     """The node's dispatcher. It rings nothing until `resume` was called, and nothing while paused."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, results: HandedOver) -> None:
+        self.results = results
         self._context = context
         self._destinations: dict[str, Destination] = {}
         self._in_flight = 0
@@ -273,7 +275,9 @@ class Dispatcher:
             limits=limits,
         )
         window = shard.window
-        if window is None:
+        if flight.handed_over:
+            self.results.bring(shard.shard_id, flight, conclusion)
+        elif window is None:
             shard.forget_flight(flight)
             word = "superseded"
         elif window.answered(flight, conclusion, context.clock.boottime_us()):

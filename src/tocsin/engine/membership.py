@@ -170,8 +170,16 @@ class Membership:
         """The live member that should own the shard, of those that don't leave and, if there are any, whose clocks are right:
         the greatest of the members' scores for it (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that
         comes or goes moves only its own share."""
+        return self._best(shard_id, self._candidates)
+
+    def successor(self, shard_id: int) -> bytes | None:
+        """The same of the other members: who takes the shard when this one gives it back."""
+        return self._best(shard_id, {i: node for i, node in self._candidates.items() if i != self._own})
+
+    @staticmethod
+    def _best(shard_id: int, candidates: dict[bytes, str]) -> bytes | None:
         best, best_score = None, b""
-        for incarnation, node in self._candidates.items():
+        for incarnation, node in candidates.items():
             score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()
             if best is None or (score, incarnation) > (best_score, best):
                 best, best_score = incarnation, score

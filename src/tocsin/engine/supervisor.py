@@ -10,6 +10,7 @@ from typing import Any
 from tocsin.engine.committer import Lane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
+from tocsin.engine.handover import MARGIN_US, HandedOver
 from tocsin.engine.loader import Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
@@ -30,6 +31,9 @@ from tocsin.ports.observer import (
 )
 from tocsin.ports.store import Member, ShardState
 
+#: How often a shard that is handed over, or a node that ends, looks whether it is through.
+_DRAIN_LOOK_S = 0.01
+
 
 class Supervisor:
     """The engine of one node. `fatal` is called with what must end the process: a defect, or a corrupted store."""
@@ -46,7 +50,8 @@ class Supervisor:
         self.node = node
         self.total_shards = total_shards
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
-        self.dispatcher = Dispatcher(context)
+        self.results = HandedOver(context, self._spawn)
+        self.dispatcher = Dispatcher(context, self.results)
         self.states: dict[int, ShardState] = {}
         self._address = address
         self._context = context
@@ -112,7 +117,10 @@ class Supervisor:
         return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
 
     async def close(self) -> None:
-        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
+        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`, before or afterwards),
+        then stops."""
+        context = self._context
+        deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
         self.closing = True
         # What a claim under way brings is given back by itself.
         await self._no_claim.wait()
@@ -121,6 +129,9 @@ class Supervisor:
         self._told()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
+        while (self.dispatcher.in_flight or self.results.pending) and context.clock.boottime_us() < deadline:
+            # Attempts that were handed over end here, and what comes of them goes to the new owners.
+            await asyncio.sleep(_DRAIN_LOOK_S)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
@@ -470,8 +481,9 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires, callbacks in flight end, then no new writes, everything is flushed, the owner
-        cleared. Clients' writes find nobody only from the flush to the next owner's claim."""
+        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 23), then no new writes, everything is
+        flushed, the owner cleared. Clients' writes find nobody only from the flush to the next owner's claim. Where nobody
+        could take the results of callbacks, their end is waited for before."""
         window = shard.window
         if window is None:
             return
@@ -479,13 +491,17 @@ class Supervisor:
         context = self._context
         deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
         while shard.window is window and context.clock.boottime_us() < deadline:
-            if window.flights_count == 0:
+            successor = self.membership.successor(shard.shard_id)
+            others = self.results.submit is not None and bool(successor and self.membership.address(successor))
+            if others:
+                window.hand_over(MARGIN_US)
+            if not (window.undecided if others else window.flights_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:
                     break
             if window.has_work():
                 shard.lane.poke(shard, urgent=True)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_DRAIN_LOOK_S)
         await self._give_back(shard)
 
     async def _give_back(self, shard: Shard) -> None:

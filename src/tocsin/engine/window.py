@@ -28,6 +28,7 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from tocsin.engine.rows import (
+    Again,
     Batch,
     Conclusion,
     Finish,
@@ -85,6 +86,13 @@ def unreadable(found: StoredRow, reason: str) -> Row:
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
+def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> Op:
+    """What an attempt of that row came to, for the row that was handed over in generation `born`."""
+    execute_at = conclusion.execute_at if isinstance(conclusion, Again) else 0
+    timer = msgspec.structs.replace(conclusion.timer)
+    return Op(Kind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
+
+
 class Window:
     """All transitions of one shard's timers under one claim (`version`, `incarnation`).
 
@@ -136,7 +144,7 @@ class Window:
         """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
         self._sequence += 1
         op.generation = generation(self.version, self.incarnation, self._sequence)
-        if op.kind <= Kind.DELETE:
+        if op.kind <= Kind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for flight in self.flights.get(uuid, ()):
@@ -210,6 +218,17 @@ class Window:
         """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
         row = flight.row
         uuid = row.key[1]
+        if not self._drop_flight(flight):
+            return False
+        if flight.superseded:
+            if not flight.stale:
+                self.held[uuid] = Held(row, conclusion)
+            return False
+        self._conclude(row, conclusion, boot_us)
+        return True
+
+    def _drop_flight(self, flight: Flight) -> bool:
+        uuid = flight.row.key[1]
         others = tuple(f for f in self.flights.get(uuid, ()) if f is not flight)
         if len(others) == len(self.flights.get(uuid, ())):
             return False
@@ -218,12 +237,33 @@ class Window:
         else:
             del self.flights[uuid]
         self.flights_count -= 1
-        if flight.superseded:
-            if not flight.stale:
-                self.held[uuid] = Held(row, conclusion)
-            return False
-        self._conclude(row, conclusion, boot_us)
         return True
+
+    def _deciding(self, uuid: bytes, born: bytes) -> Flight | None:
+        """The attempt in flight whose answer is about that durable generation."""
+        return next((f for f in self.flights.get(uuid, ()) if not f.stale and f.row.generation == born), None)
+
+    def hand_over(self, margin_us: int) -> None:
+        """Has the attempts in flight written as left to this node, whoever owns the shard next (rule 23). An attempt that is
+        nobody's when its time-out and `margin_us` have passed is made again."""
+        for flights in list(self.flights.values()):
+            for flight in flights:
+                if not flight.superseded:
+                    timer = flight.row.timer
+                    self.accept(
+                        Op(
+                            Kind.HAND_OVER,
+                            flight.row.key[1],
+                            timer.namespace,
+                            execute_at=flight.fired_at + timer.timeout_us + margin_us,
+                            expected=flight.row.generation,
+                        )
+                    )
+
+    @property
+    def undecided(self) -> bool:
+        """Whether an attempt in flight has an answer to come that this window would conclude."""
+        return any(not flight.stale for flights in self.flights.values() for flight in flights)
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
         uuid = row.key[1]
@@ -334,6 +374,11 @@ class Window:
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
+        if kind is Kind.HAND_OVER:
+            flight = self._deciding(uuid, op.expected)
+            if uuid in batch.final or flight is None:
+                return None
+            return self._write(batch, Row((op.execute_at, uuid), op.generation, flight.row.timer, 0))
         present: Row | None
         if uuid in batch.final:
             present = batch.final[uuid]
@@ -365,6 +410,9 @@ class Window:
             return None
         if present is None or present.generation != op.expected:
             return None
+        if kind is Kind.CONCLUDE:
+            self._write_conclusion(op, batch, present, now_us, history_rule)
+            return None
         if kind is Kind.PARK:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
@@ -391,11 +439,20 @@ class Window:
 
     def _delete(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
         timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=now_us)
-        row = Row(present.key, op.generation, timer, present.size)
+        self._end(op, batch, present, timer, now_us, history_rule)
+
+    def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         batch.final[op.uuid] = None
         batch.upserts.pop(op.uuid, None)
         batch.parked.discard(op.uuid)
-        self._record(batch, row, timer, now_us, history_rule)
+        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
+
+    def _write_conclusion(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
+        assert op.timer is not None
+        if op.timer.status is Status.PENDING:
+            self._write(batch, Row((op.execute_at, op.uuid), op.generation, op.timer, 0))
+        else:
+            self._end(op, batch, present, op.timer, now_us, history_rule)
 
     def _write(self, batch: Batch, row: Row, parked: str | None = None) -> Row:
         uuid = row.key[1]
@@ -511,6 +568,7 @@ class Window:
 
     def committed(self, batch: Batch, boot_us: int) -> None:
         """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
+        results = self._handed_over(batch)
         for entry in batch.finished:
             uuid = entry.row.key[1]
             if self.finished.get(uuid) is entry:
@@ -533,11 +591,30 @@ class Window:
             if self._load is not None:
                 self._overruled[uuid] = stays
         for op in batch.ops:
-            if op.kind <= Kind.DELETE:
+            if op.overrules:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is Kind.PARK:
                 self._parking.pop(op.uuid, None)
+        for op in results:
+            self.accept(op)
+
+    def _handed_over(self, batch: Batch) -> list[Op]:
+        """Attempts whose rows the batch hands over aren't this window's any more: their results are for whoever owns the
+        shard then. For those that have ended meanwhile that is an operation, returned here."""
+        results = []
+        for op in batch.ops:
+            row = batch.final.get(op.uuid) if op.kind is Kind.HAND_OVER else None
+            if row is None or row.generation != op.generation:
+                continue
+            held = self.held.get(op.uuid)
+            flight = self._deciding(op.uuid, op.expected)
+            if flight is not None:
+                self._drop_flight(flight)
+                flight.handed_over = op.generation
+            elif held is not None and held.conclusion is not None and held.row.generation == op.expected:
+                results.append(conclusion_op(held.row, op.generation, held.conclusion))
+        return results
 
     def _forget_former(self, row: Row) -> None:
         """The row is durable: of the states before it, nothing counts any more."""
@@ -558,7 +635,7 @@ class Window:
 
     def refuse(self, op: Op, error: TocsinError, boot_us: int) -> None:
         """The operation will never be written: the client hears the error, and what it overruled counts again."""
-        if op.kind <= Kind.DELETE:
+        if op.overrules:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
         else:
@@ -569,8 +646,8 @@ class Window:
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Every client that waits hears the error now; the engine's own operations stay."""
-        mine = [op for op in self.pending if not op.from_client]
-        theirs = [op for op in self.pending if op.from_client]
+        mine = [op for op in self.pending if not op.overrules]
+        theirs = [op for op in self.pending if op.overrules]
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)
