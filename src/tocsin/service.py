@@ -37,7 +37,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
-from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
@@ -359,8 +359,12 @@ class TimerService:
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        reserved: bool = False,
     ) -> Namespace:
-        """NamespaceExists, InvalidInput."""
+        """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
+        if name.startswith(RESERVED_PREFIX) and not reserved:
+            reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
+            raise InvalidInput(FieldError("name", reason))
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))

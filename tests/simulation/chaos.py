@@ -164,7 +164,7 @@ class Chaos:
     # ------------------------------------------------------------------ daily life
 
     async def _hand_over(self, until_s: float) -> None:
-        """Nodes end in order and come back, as in a rolling restart: nobody may notice. Each has joined before the next goes."""
+        """Nodes end in order and come back, as in a rolling restart, the next once the last has joined: nobody may notice."""
         world, rng = self._world, self._world.rng("rolling restart")
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(8, 20))

@@ -348,6 +348,14 @@ MUTATIONS = [
         "            op.reply(None)\n            op.reply = None\n\n    def _firing",
     ),
     _one(
+        "an update keeps the firing",
+        10,
+        WINDOW,
+        "        timer.firing = self._firing(op)\n        instant",
+        "        if op.changes.execute_at is not msgspec.UNSET:\n"
+        "            timer.firing = self._firing(op)\n        instant",
+    ),
+    _one(
         "result of a handed over attempt forgotten",
         23,
         "engine/dispatcher.py",

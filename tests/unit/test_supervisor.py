@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tocsin.engine.context import Context
+from tocsin.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreUnavailable
@@ -432,3 +432,26 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     window = node.supervisor.shards[theirs].window
     assert window is not None
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.version, OWN)
+
+
+async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
+    class Counted(SharedStore):
+        """How many claims are under way at once."""
+
+        claiming, most = 0, 0
+
+        async def claim(self, shard_id, *, expected_version, owner, standing_still=None) -> int | None:
+            self.claiming += 1
+            self.most = max(self.most, self.claiming)
+            await asyncio.sleep(0)
+            self.claiming -= 1
+            return await super().claim(
+                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+            )
+
+    node = Node(shards=200)
+    node.store = node.context.store = Counted(node.clock)
+    await node.step()
+    assert len(node.owned) == 200
+    assert node.store.most == SHARD_CALLS_MAX
+    await node.supervisor.kill()

@@ -11,8 +11,8 @@ from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row
 from tocsin.engine.window import Window, conclusion_op, revived
 from tocsin.model.errors import DefiniteFailure, TimerNotPending
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer
-from tocsin.ports.store import Applied
+from tocsin.model.timer import Changes, Status, Timer, encode_record
+from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 
 UUID, OTHER = b"u" * 16, b"v" * 16
@@ -220,3 +220,62 @@ def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_c
     bench.window.accept(late)
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].execute_at == 20
+
+
+def nested(levels: int) -> msgspec.Raw:
+    return msgspec.Raw(b"[" * levels + b"]" * levels)
+
+
+def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
+    """An earlier release stored what it got."""
+    bench = Bench()
+    timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
+    record = encode_record(timer)
+    deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
+    at_once(bench.store.apply([ShardBatch(0, bench.window.version, OWNER, upserts=[deep])]))
+    bench.window.accept(Op(Kind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
+    bench.create(10, OTHER)
+    bench.commit(bench.assemble())
+    refused, written = bench.heard
+    assert isinstance(refused, TimerNotPending)
+    assert isinstance(written, Row)
+    assert bench.stored()[UUID].record == record
+
+
+def test_a_write_that_no_record_can_be_made_of_is_refused_alone() -> None:
+    bench = Bench()
+    op = bench.create(10)
+    assert op.timer is not None
+    op.timer.url = "http://h/\ud800"
+    bench.create(20, OTHER)
+    bench.commit(bench.assemble())
+    refused, written = bench.heard
+    assert isinstance(refused, DefiniteFailure)
+    assert isinstance(written, Row)
+    assert bench.stored().keys() == {OTHER}
+
+
+def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reason() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    broken = msgspec.structs.replace(row.timer, last_error="\ud800")
+    bench.window.answered(bench.flight, Again(broken, 50), 0)
+    bench.commit(bench.assemble())
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].parked.startswith("bad_record: UnicodeEncodeError")
+    assert not bench.window.retrying and not bench.window.held and not bench.window.has_work()
+
+
+def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    broken = msgspec.structs.replace(completed(row.timer), last_error="\ud800")
+    bench.window.answered(bench.flight, Finish(broken), 0)
+    batch = bench.assemble()
+    bench.commit(batch)
+    assert UUID not in bench.stored()
+    assert [uuid for uuid, _ in batch.unusable] == [UUID]

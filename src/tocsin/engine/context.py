@@ -18,6 +18,10 @@ from tocsin.ports.store import Store
 
 T = TypeVar("T")
 
+#: Claims, loads, sweeps and releases under way on a node. More than stores have connections for them would queue there, and
+#: heartbeats behind them.
+SHARD_CALLS_MAX = 8
+
 
 @dataclass(slots=True)
 class Context:
@@ -40,6 +44,7 @@ class Context:
     window_bytes: int = 0
     #: How many shards the node owns (at least 1), for their fair share of the window.
     shards_owned: int = 1
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
     # How often this node has changed a namespace, and which one with which of these changes.
     _changes: int = 0
     _changed: dict[str, int] = field(default_factory=dict)
@@ -59,6 +64,12 @@ class Context:
         self._changes += 1
         self._changed[namespace.name] = self._changes
         self.namespaces[namespace.name] = namespace
+
+    async def in_turn(self, call: Awaitable[T]) -> T:
+        """The same, for what each of a node's shards wants at once: few at a time, so that heartbeats, commits and reads of
+        who owns what never wait behind hundreds of claims for a connection to the store."""
+        async with self._turns:
+            return await self.bounded(call)
 
     async def bounded(self, call: Awaitable[T]) -> T:
         """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""

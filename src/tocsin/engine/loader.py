@@ -105,7 +105,7 @@ class Loader:
         context, shard_id = self._context, self._shard.shard_id
         began = context.clock.boottime_us()
         try:
-            page = await context.bounded(
+            page = await context.in_turn(
                 context.store.load(shard_id, request.after, request.up_to, max(self._page_rows(window), 1))
             )
         except StoreError as error:

@@ -28,7 +28,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
     resumed, after = 0, KEY_MIN
     while window is not None and after < KEY_MAX and resumed < limits.resume_rows:
         try:
-            page = await context.bounded(context.store.load_parked(shard.shard_id, after, limits.load_page_rows))
+            page = await context.in_turn(context.store.load_parked(shard.shard_id, after, limits.load_page_rows))
         except StoreError as error:
             context.observe(LoadFailed(shard.shard_id, str(error)))
             return

@@ -48,9 +48,9 @@ class Op:
     """An accepted operation on one uuid, waiting for a batch.
 
     CREATE brings `timer`; UPDATE brings `changes`; RETRY brings `timer` and the key's new instant `execute_at`; PARK
-    brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets the instant `execute_at`, at
-    which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and `execute_at` while it is pending.
-    All from CONCLUDE on apply only to the generation `expected`.
+    brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets the instant
+    `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and `execute_at`
+    while it is pending. All from CONCLUDE on apply only to the generation `expected`.
     """
 
     __slots__ = (
@@ -165,6 +165,8 @@ class Batch:
     parked: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
+    #: Operations and history that could not be made into records, by uuid, and why.
+    unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
 
 

@@ -129,14 +129,20 @@ class Supervisor:
         self._told()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
-        while (self.dispatcher.in_flight or self.results.pending) and context.clock.boottime_us() < deadline:
-            # Attempts that were handed over end here, and what comes of them goes to the new owners.
-            await asyncio.sleep(_DRAIN_LOOK_S)
+        await self._await_results(deadline)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
         except StoreError as error:
             self._context.observe(HeartbeatFailed(str(error)))
+
+    async def _await_results(self, deadline_us: int) -> None:
+        """Attempts that were handed over end here, and what comes of them goes to the new owners."""
+        clock = self._context.clock
+        while self.dispatcher.in_flight or self.results.pending:
+            if clock.boottime_us() >= deadline_us:
+                return
+            await asyncio.sleep(_DRAIN_LOOK_S)
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
@@ -441,7 +447,7 @@ class Supervisor:
             shard.own(state.version)
             return
         try:
-            version = await context.bounded(
+            version = await context.in_turn(
                 context.store.claim(
                     shard_id, expected_version=state.version, owner=context.incarnation, standing_still=standing
                 )
@@ -481,9 +487,9 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 23), then no new writes, everything is
-        flushed, the owner cleared. Clients' writes find nobody only from the flush to the next owner's claim. Where nobody
-        could take the results of callbacks, their end is waited for before."""
+        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 23), then no new writes, all
+        is flushed, the owner cleared. Clients' writes find nobody only from the flush to the next owner's claim. Where
+        nobody could take the results of callbacks, their end is waited for before."""
         window = shard.window
         if window is None:
             return
@@ -510,7 +516,7 @@ class Supervisor:
             return
         shard.lose("released")
         try:
-            if await context.bounded(
+            if await context.in_turn(
                 context.store.release(shard.shard_id, version=window.version, owner=context.incarnation)
             ):
                 context.observe(ShardReleased(shard.shard_id, window.version))
@@ -537,7 +543,7 @@ class Supervisor:
     async def _release_version(self, shard_id: int, version: int) -> None:
         context = self._context
         try:
-            await context.bounded(context.store.release(shard_id, version=version, owner=context.incarnation))
+            await context.in_turn(context.store.release(shard_id, version=version, owner=context.incarnation))
         except StoreError as error:
             context.observe(ClaimFailed(shard_id, f"release: {error}"))
 

@@ -41,6 +41,7 @@ from tocsin.engine.rows import (
     Row,
 )
 from tocsin.model.errors import (
+    DefiniteFailure,
     RecordUndecodable,
     RequestExpired,
     TimerNotFound,
@@ -48,12 +49,14 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer, decode_record, encode_record, unreadable_timer
+from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBatch, StoredRow, generation
 
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
+#: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
+_REASON_CHARS_MAX = 500
 _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
@@ -336,7 +339,11 @@ class Window:
                 self.pending.popleft()
                 self.refuse(op, RequestExpired(_EXPIRED), boot_us)
                 continue
-            answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
+            try:
+                answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
+            except UNUSABLE as error:
+                self._refuse_unusable(op, batch, error, boot_us)
+                continue
             if answer is _HELD_BACK:
                 break
             self.pending.popleft()
@@ -353,6 +360,28 @@ class Window:
                 if uuid in self.finished:
                     self._take(batch, self.finished[uuid], now_us, history_rule)
         return batch
+
+    def _refuse_unusable(self, op: Op, batch: Batch, error: BaseException, boot_us: int) -> None:
+        """What can't be made into a record is refused where somebody waits for it. Where it was to be the timer's next state,
+        the present one is suspended with the reason instead (rule 15)."""
+        reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
+        batch.unusable.append((op.uuid, reason))
+        present = self.retrying.get(op.uuid) if op.kind is Kind.RETRY else None
+        self.pending.popleft()
+        if present is None:
+            self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
+            return
+        del self.retrying[op.uuid]
+        self.held[op.uuid] = Held(present, None)
+        self.accept(
+            Op(
+                Kind.PARK,
+                op.uuid,
+                present.timer.namespace,
+                expected=present.generation,
+                reason=f"bad_record: {reason}"[:_REASON_CHARS_MAX],
+            )
+        )
 
     def _resolve(
         self,
@@ -431,10 +460,9 @@ class Window:
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
         timer = op.changes.apply(present.timer, now_us)
-        instant = present.key[0]
-        if op.changes.execute_at is not msgspec.UNSET:
-            instant = timer.execute_at
-            timer.firing = self._firing(op)
+        # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
+        timer.firing = self._firing(op)
+        instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
 
     def _delete(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
@@ -442,10 +470,11 @@ class Window:
         self._end(op, batch, present, timer, now_us, history_rule)
 
     def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
+        # First what can fail: nothing of an operation that is refused may stay in the batch.
+        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
         batch.final[op.uuid] = None
         batch.upserts.pop(op.uuid, None)
         batch.parked.discard(op.uuid)
-        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
 
     def _write_conclusion(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
         assert op.timer is not None
@@ -456,8 +485,8 @@ class Window:
 
     def _write(self, batch: Batch, row: Row, parked: str | None = None) -> Row:
         uuid = row.key[1]
-        batch.final[uuid] = row
         batch.upserts[uuid] = stored(row, parked)
+        batch.final[uuid] = row
         batch.bytes += row.size
         if parked is None:
             batch.parked.discard(uuid)
@@ -505,7 +534,11 @@ class Window:
         key = entry.row.key
         batch.finished.append(entry)
         if entry.with_history:
-            self._record(batch, entry.row, entry.timer, now_us, history_rule)
+            try:
+                self._record(batch, entry.row, entry.timer, now_us, history_rule)
+            except UNUSABLE as error:
+                entry.with_history = False
+                batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:_REASON_CHARS_MAX]))
         mark = batch.store.delete_to
         if key[1] not in batch.final and (mark is None or key > mark):
             batch.store.deletes.append(key[1])

@@ -62,7 +62,6 @@ async def test_shards_change_hands_while_callbacks_take_long(leaves: bool, tmp_p
                 return len(arrivals("slow")) == SLOW
 
             await until(slow_ones_run)
-            print("created and running after", (now_us() - began) / 1e6)
             if leaves:
                 assert await one.stop() == 0
             else:
@@ -76,7 +75,6 @@ async def test_shards_change_hands_while_callbacks_take_long(leaves: bool, tmp_p
             # Longer than what would make a callback that was handed over be made again.
             await asyncio.sleep(max((began - now_us()) / 1e6 + TIMEOUT_S + MARGIN_US / 1e6 + 3, 0))
             late = {path: at - due[path[1:]] for path, at in receiver.arrivals if path.startswith("/quick")}
-            print("late at most", max(late.values()), "us;", sum(l > 1_000_000 for l in late.values()), "over 1 s")
             assert max(late.values()) < LATE_US_MAX, sorted(late.values())[-20:]
             assert set(arrivals("slow").values()) == {1}
             assert set(arrivals("quick").values()) == {1}
