@@ -10,10 +10,12 @@ import pytest
 
 from tocsin.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Finished, Row
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.timer import Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
-from tocsin.ports.store import Member, ShardState
+from tocsin.ports.store import Capabilities, Member, ShardState
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
@@ -455,3 +457,31 @@ async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
     assert len(node.owned) == 200
     assert node.store.most == SHARD_CALLS_MAX
     await node.supervisor.kill()
+
+
+async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_many_results_wait() -> None:
+    node = Node()
+    node.store.capabilities = Capabilities(exclusive=True)
+    await node.step()
+    node.store.down = True
+    await node.seconds(10)
+    dispatcher = node.supervisor.dispatcher
+    assert dispatcher.paused_reason is None
+    window = node.supervisor.shards[0].window
+    assert window is not None
+    row = Row((0, b"u" * 16), b"", Timer("n", "t", 0, "", 0, 0), node.context.limits.window_bytes_max)
+    window.finished[b"u" * 16] = Finished(row, row.timer, 0)
+    await node.seconds(1)
+    assert dispatcher.paused_reason == "unwritten_results"
+    node.store.down = False
+    window.finished.clear()
+    await node.seconds(1)
+    assert dispatcher.paused_reason is None
+    await node.supervisor.kill()
+
+
+async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) -> None:
+    await node.step()
+    node.store.down = True
+    await node.seconds(3)
+    assert node.supervisor.dispatcher.paused_reason == "lease"

@@ -16,7 +16,7 @@ from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
 from tocsin.engine.shard import Shard
 from tocsin.engine.skew import SkewWatch
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
 from tocsin.ports.forward import Owner
 from tocsin.ports.observer import (
     ClaimFailed,
@@ -194,7 +194,7 @@ class Supervisor:
         self._counter += 1
         address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting)
         member = Member(context.incarnation, self.node, address, self._counter)
-        store_now = await context.bounded(context.store.heartbeat(member))
+        store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
@@ -220,8 +220,32 @@ class Supervisor:
             return
         if not self._verified:
             await self._verify()
+        if refused is not None and (waiting := self._too_much_unwritten()):
+            self.dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
+            return
         if self.dispatcher.paused_reason is not None:
             self.dispatcher.resume(wall - sent)
+
+    async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
+        """The store's clock; and why it took no heartbeat, where that changes nothing: nobody else can own the shards of a
+        store that is this node's alone, so that the lease needs no write (rule 6)."""
+        context = self._context
+        try:
+            return await context.bounded(context.store.heartbeat(member)), None
+        except DefiniteFailure as error:
+            if not context.store.capabilities.exclusive:
+                raise
+            context.observe(HeartbeatFailed(str(error)))
+            return await context.bounded(context.store.now()), str(error)
+
+    def _too_much_unwritten(self) -> str:
+        """What waits in memory to be written, if it is more than may."""
+        limits = self._context.limits
+        found = [shard.window.unwritten() for shard in self.shards.values() if shard.window is not None]
+        count, size = sum(count for count, _ in found), sum(size for _, size in found)
+        if count < limits.unwritten_results_max and size < limits.window_bytes_max:
+            return ""
+        return f"{count} results of {size} bytes wait to be written"
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile: what is still ours is read before anything rings."""

@@ -290,6 +290,12 @@ class Window:
         """Whether a batch would have anything to do, now or after a while."""
         return bool(self.pending or self.finished)
 
+    def unwritten(self) -> tuple[int, int]:
+        """How many results of attempts wait for a batch, and the bytes of their timers' records."""
+        rows = [entry.row for entry in self.finished.values()]
+        rows += self.retrying.values()
+        return len(rows), sum(row.size for row in rows)
+
     @property
     def clients_wait(self) -> bool:
         """Whether a client's write has been accepted and not been answered, in a batch under way or before one."""
