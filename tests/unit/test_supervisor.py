@@ -15,7 +15,7 @@ from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.timer import Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
-from tocsin.ports.store import Capabilities, Member, ShardState
+from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
@@ -485,3 +485,20 @@ async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) ->
     node.store.down = True
     await node.seconds(3)
     assert node.supervisor.dispatcher.paused_reason == "lease"
+
+
+async def test_a_node_that_meets_a_newer_records_format_leaves_its_shards_to_others() -> None:
+    node = Node()
+    await node.step()
+    version = node.supervisor.shards[0].last_version
+    newer = StoredRow(0, b"u" * 16, b"g" * 32, "n", "t", (), b'{"v":99}')
+    await node.store.apply([ShardBatch(0, version, OWN, upserts=[newer])])
+    node.supervisor.shards[0].lose("fenced")
+    await node.seconds(2)
+    assert 0 not in node.owned
+    await node.seconds(2, alive=(OTHER,))
+    assert {node.supervisor.membership.wanted(shard) for shard in range(4)} == {OTHER}
+    await node.seconds(6, alive=(OTHER,))
+    assert node.owned == set()
+    assert {state.owner for state in await node.store.shards()} == {None}
+    await node.supervisor.kill()

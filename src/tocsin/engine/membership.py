@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from tocsin.ports.store import Member
 
 #: What a member says of itself, after its address: that it hands its shards over and wants none any more; that its clock
-#: is off the store's, so that others should have them as long as there are others.
-_LEAVING, _SKEWED = "leaving", "skewed"
+#: is off the store's, or that it has met timers stored by a newer release, so that others should have them as long as there
+#: are others.
+_LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
 _SAYS = "#"
 
 
-def announced(address: str, *, leaving: bool, skewed: bool = False) -> str:
+def announced(address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False) -> str:
     """The address as a member row tells it."""
-    if leaving:
-        return f"{address}{_SAYS}{_LEAVING}"
-    return f"{address}{_SAYS}{_SKEWED}" if skewed else address
+    word = _LEAVING if leaving else _SKEWED if skewed else _OUTDATED if outdated else ""
+    return f"{address}{_SAYS}{word}" if word else address
 
 
 def address_of(member: Member) -> str:
@@ -33,6 +33,11 @@ def is_leaving(member: Member) -> bool:
 def is_skewed(member: Member) -> bool:
     """Whether it has said that its clock is off the store's."""
     return member.address.partition(_SAYS)[2] == _SKEWED
+
+
+def is_unfit(member: Member) -> bool:
+    """Whether others should have the shards, by its own account."""
+    return member.address.partition(_SAYS)[2] in (_SKEWED, _OUTDATED)
 
 
 class Membership:
@@ -76,9 +81,10 @@ class Membership:
         staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }
-        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better.
+        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better. Nor would
+        # it where every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
-            incarnation: node for incarnation, node in staying.items() if not is_skewed(self._seen[incarnation][0])
+            incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
         } or staying
 
     def _hear(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:

@@ -11,7 +11,7 @@ from tocsin.engine.committer import Lane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.handover import MARGIN_US, HandedOver
-from tocsin.engine.loader import Loader
+from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
 from tocsin.engine.shard import Shard
@@ -61,6 +61,8 @@ class Supervisor:
         self._verified = False
         self._skew = SkewWatch(context.limits.member_timeout_us)
         self._clock_was_right = False
+        # Whether this program has met a record that only a newer one can read.
+        self._outdated = False
         self._joined = False
         self._look = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
@@ -192,7 +194,7 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting)
+        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting, outdated=self._outdated)
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -556,7 +558,9 @@ class Supervisor:
             self.states[shard_id] = ShardState(shard_id, version, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
-        """This node must not keep the shard: it is given back at once and not claimed for a while."""
+        """This node must not keep the shard: it is given back at once and not claimed for a while. Nobody else would take a
+        shard that this node is wanted for; so one that finds itself outdated says so, and isn't wanted any more."""
+        self._outdated = self._outdated or reason == NEWER_FORMAT
         self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
         window = shard.window
         if window is None:
