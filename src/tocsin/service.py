@@ -39,7 +39,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
-from tocsin.model.namespace import DEFAULT_NAMESPACE, HistoryMode, Namespace
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
@@ -109,6 +109,7 @@ class TimerService:
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """From now on, writes for shards that this node doesn't own go to the nodes that do."""
         self._forwarder, self._peers = forwarder, peers
+        self._supervisor.results.submit = self._submit
 
     @property
     def writes_waiting(self) -> int:
@@ -323,7 +324,7 @@ class TimerService:
         """Leaves the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
-        if op.timer is not None:
+        if op.timer is not None and op.kind is Kind.CREATE:
             # Named by the owner that had accepted it: the next one names it anew.
             op.timer.firing = ""
 
@@ -335,8 +336,10 @@ class TimerService:
                 settle(answer)
 
         known = self._context.namespaces.get(op.namespace)
-        version = 0 if known is None else known.version
-        write = Write(_WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us, version)
+        write = Write(
+            _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
+            namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
+        )  # fmt: skip
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
@@ -365,7 +368,10 @@ class TimerService:
             self._waiting -= 1
             settle(Written(answer.timer, answer.key[0]) if isinstance(answer, Row) else answer)
 
-        op = Op(_KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes)
+        op = Op(
+            _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
+            execute_at=write.execute_at, expected=write.expected,
+        )  # fmt: skip
         op.deadline_us = write.deadline_us
         op.reply = reply
         shard.accept(op)
@@ -395,8 +401,12 @@ class TimerService:
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        reserved: bool = False,
     ) -> Namespace:
-        """NamespaceExists, InvalidInput."""
+        """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
+        if name.startswith(RESERVED_PREFIX) and not reserved:
+            reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
+            raise InvalidInput(FieldError("name", reason))
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))

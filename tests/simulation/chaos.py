@@ -56,6 +56,8 @@ class Chaos:
         storm = (
             *(self._leave_unread,) * 3, *(self._blur,) * 3, self._break, self._part, self._freeze,
         )  # fmt: skip
+        if not world.faulty and len(world.nodes) > 1:
+            self._tasks.append(world.loop.create_task(self._hand_over(until_s)))
         while world.loop.time() < until_s:
             await asyncio.sleep(rng.uniform(0.1, 1.5) if world.storm else rng.uniform(0.2, 6.0))
             kinds = storm if world.storm else healthy + faults if world.faulty else healthy
@@ -170,6 +172,16 @@ class Chaos:
         node.link.fault_rate = former if not self._world.healed else 0.0
 
     # ------------------------------------------------------------------ daily life
+
+    async def _hand_over(self, until_s: float) -> None:
+        """Nodes end in order and come back, as in a rolling restart, the next once the last has joined: nobody may notice."""
+        world, rng = self._world, self._world.rng("rolling restart")
+        while world.loop.time() < until_s:
+            await asyncio.sleep(rng.uniform(8, 20))
+            node = rng.choice(world.nodes)
+            await node.close()
+            await asyncio.sleep(rng.uniform(1, 3))
+            node.start()
 
     async def _pause_namespace(self, node: Node) -> None:
         name = self._rng.choice(self._world.namespaces)

@@ -49,8 +49,10 @@ class _Refused(Unavailable):
 class Client:
     """Writes one timer, again and again."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, number: int, *, patient: bool = False) -> None:
         self._world = world
+        # Whether it lets each timer come to its end.
+        self._patient = patient
         self._rng = world.rng("client", number)
         self._id = f"t{number}"
         self._namespace = world.namespaces[number % len(world.namespaces)]
@@ -61,6 +63,9 @@ class Client:
         """Until that moment of the loop's clock."""
         rng = self._rng
         await self._world.exists[self._namespace].wait()
+        while self._patient and self._world.loop.time() < until_s:
+            await self._write(Kind.CREATE)
+            await asyncio.sleep(rng.uniform(9, 14))
         while self._world.loop.time() < until_s:
             hasty = (0.0, rng.uniform(0, 0.2), rng.uniform(0, 2))
             await asyncio.sleep(rng.choice(hasty if self._world.storm else (0.0, rng.uniform(0, 1), rng.uniform(0, 6))))

@@ -209,11 +209,11 @@ MUTATIONS = [
             ),
             (
                 WINDOW,
-                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n\n"
-                "    def _forget_former",
+                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
+                "        for op in results",
                 "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
                 "            elif op.kind is Kind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:\n"
-                "                self.pending.append(op)\n\n    def _forget_former",
+                "                self.pending.append(op)\n        for op in results",
             ),
         ],
     ),
@@ -329,10 +329,10 @@ MUTATIONS = [
         [
             (
                 WINDOW,
-                "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n",
+                "        if op.kind <= Kind.HAND_OVER:\n            uuid = op.uuid\n",
                 "        if op.kind is Kind.DELETE:\n            seen = self._present(op.uuid)\n"
                 "            op.expected = seen.generation if seen is not None else b''\n"
-                "        if op.kind <= Kind.DELETE:\n            uuid = op.uuid\n",
+                "        if op.kind <= Kind.HAND_OVER:\n            uuid = op.uuid\n",
             ),
             (
                 WINDOW,
@@ -349,6 +349,29 @@ MUTATIONS = [
         "        self.pending.append(op)\n\n    def _firing",
         "        self.pending.append(op)\n        if op.kind is Kind.DELETE and op.reply is not None:\n"
         "            op.reply(None)\n            op.reply = None\n\n    def _firing",
+    ),
+    _one(
+        "an update keeps the firing",
+        10,
+        WINDOW,
+        "        timer.firing = self._firing(op)\n        instant",
+        "        if op.changes.execute_at is not msgspec.UNSET:\n"
+        "            timer.firing = self._firing(op)\n        instant",
+    ),
+    _one(
+        "result of a handed over attempt forgotten",
+        23,
+        "engine/dispatcher.py",
+        "            self.results.bring(shard.shard_id, flight, conclusion)\n",
+        "            pass\n",
+    ),
+    _one(
+        "result applied to whatever there is",
+        23,
+        WINDOW,
+        "        if present is None or present.generation != op.expected:\n            return None\n        if kind is Kind.CONCLUDE",
+        "        if present is None or present.generation != op.expected and kind is not Kind.CONCLUDE:\n"
+        "            return None\n        if kind is Kind.CONCLUDE",
     ),
     _one("409 before the end is durable", 16, WINDOW, "            batch.relied_on.add(uuid)\n", ""),
     Mutation(

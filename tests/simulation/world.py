@@ -65,6 +65,8 @@ class World:
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
         self.paused_namespaces: set[str] = set()
+        #: Which token each `webhook-id` brought.
+        self.fired: dict[str, int] = {}
         self.namespaces_unpaused_s = 0.0
         self.store = MemoryStore(_StoreClock(self.loop))
         self.cluster_limits = ClusterLimits(
@@ -84,6 +86,7 @@ class World:
             # One timer that the store never takes: it must cost nobody else anything (rule 5).
             refused = Client(self, 90)
             self.clients.append(refused)
+            self.clients += [Client(self, number, patient=True) for number in range(91, 97)]
             for node in self.nodes:
                 node.link.poison = {refused.uuid}
         self._failed: asyncio.Future[None] | None = None
@@ -137,6 +140,8 @@ class World:
     def rang(self, uuid: bytes, token: int, ring: Ring, node: Node, node_now: int) -> None:
         """A receiver was called."""
         self.say("RING", node.name, uuid.hex()[:6], token, "attempt", ring.attempt)
+        if self.fired.setdefault(ring.message_id, token) != token:
+            self.broken("REUSED ID", f"{ring.message_id} brought token {self.fired[ring.message_id]}, and now {token}")
         # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
         # The first attempt came when the node's clock had reached the instant; that may have been set back since.

@@ -8,12 +8,19 @@ from collections.abc import Callable
 
 
 class SlowReceiver:
-    """Listens on a free port. `delay_s` gets the path and says how long the answer takes; `status` what it is.
+    """Listens on a free port. `delay_s` gets the path and says how long the answer takes; `status` what it is. Its body is
+    `answer`, or that of the request.
     `arrivals` are paths with the wall clock in microseconds at which their request was complete."""
 
-    def __init__(self, delay_s: Callable[[str], float], status: Callable[[str], int] = lambda path: 200) -> None:
+    def __init__(
+        self,
+        delay_s: Callable[[str], float],
+        status: Callable[[str], int] = lambda path: 200,
+        answer: bytes | None = None,
+    ) -> None:
         self._delay_s = delay_s
         self._status = status
+        self._answer = answer
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.arrivals: list[tuple[str, int]] = []
@@ -46,6 +53,8 @@ class SlowReceiver:
                 delay_s = self._delay_s(path)
                 if delay_s:
                     await asyncio.sleep(delay_s)
+                if self._answer is not None:
+                    body = self._answer
                 answer = b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (self._status(path), len(body)) + body
                 writer.write(answer)
         except (asyncio.IncompleteReadError, ConnectionError):

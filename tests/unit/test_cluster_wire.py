@@ -60,6 +60,12 @@ MESSAGES = {
     ]),
     "refresh": Refresh(8),
     "refreshed": Refreshed(8),
+    "result of an attempt": Ops(7, 1_500, [
+        op_of(
+            Write(WriteKind.CONCLUDE, 3, b"w" * 16, "default", TIMER, None, 0, 7, 1_700_000_000_000_000, b"g" * 32),
+            3, 4, 5,
+        ),
+    ]),
     "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
@@ -94,7 +100,7 @@ EARLIER = {
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
-TO_OWNER = ("ops", "ask", "look", "refresh", "http")
+TO_OWNER = ("ops", "result of an attempt", "ask", "look", "refresh", "http")
 
 
 def read(name: str, payload: bytes) -> object:
@@ -258,7 +264,9 @@ def parts(value: Timer | Changes | None) -> dict[str, object] | None:
 def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
     write = Write(
         kind, shard, uuid, namespace,
-        timer if kind is WriteKind.CREATE else None, changes if kind is WriteKind.UPDATE else None, deadline,
+        timer if kind in (WriteKind.CREATE, WriteKind.CONCLUDE) else None,
+        changes if kind is WriteKind.UPDATE else None, deadline,
+        version % 7, *((-version, b"g" * 32) if kind is WriteKind.CONCLUDE else ()),
     )  # fmt: skip
     message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, version, 4)])))
     assert isinstance(message, Ops)

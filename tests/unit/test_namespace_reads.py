@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.unit.test_forwarded_writes import Node
 
-from tocsin.model.errors import Conflict, NamespaceNotFound, StoreUnavailable, TimerNotFound, Unavailable
+from tocsin.model.errors import Conflict, InvalidInput, NamespaceNotFound, StoreUnavailable, TimerNotFound, Unavailable
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
@@ -149,3 +149,11 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     gate.let.set()
     answers = await asyncio.gather(first, *others, return_exceptions=True)
     assert [type(answer) for answer in answers] == [Unavailable, TimerNotFound, TimerNotFound, TimerNotFound]
+
+
+async def test_names_of_the_servers_own_namespaces_are_refused_to_clients() -> None:
+    node, _ = await opened(exclusive=True)
+    with pytest.raises(InvalidInput, match="reserved"):
+        await node.service.create_namespace("tocsin.agent")
+    await node.service.create_namespace("tocsin.agent", reserved=True)
+    await node.service.update_namespace("tocsin.agent", history=HistoryMode.NONE)

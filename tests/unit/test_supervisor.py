@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tocsin.engine.context import Context
+from tocsin.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Finished, Row
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.timer import Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
-from tocsin.ports.store import Member, ShardState
+from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
@@ -432,3 +434,71 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     window = node.supervisor.shards[theirs].window
     assert window is not None
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.version, OWN)
+
+
+async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
+    class Counted(SharedStore):
+        """How many claims are under way at once."""
+
+        claiming, most = 0, 0
+
+        async def claim(self, shard_id, *, expected_version, owner, standing_still=None) -> int | None:
+            self.claiming += 1
+            self.most = max(self.most, self.claiming)
+            await asyncio.sleep(0)
+            self.claiming -= 1
+            return await super().claim(
+                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+            )
+
+    node = Node(shards=200)
+    node.store = node.context.store = Counted(node.clock)
+    await node.step()
+    assert len(node.owned) == 200
+    assert node.store.most == SHARD_CALLS_MAX
+    await node.supervisor.kill()
+
+
+async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_many_results_wait() -> None:
+    node = Node()
+    node.store.capabilities = Capabilities(exclusive=True)
+    await node.step()
+    node.store.down = True
+    await node.seconds(10)
+    dispatcher = node.supervisor.dispatcher
+    assert dispatcher.paused_reason is None
+    window = node.supervisor.shards[0].window
+    assert window is not None
+    row = Row((0, b"u" * 16), b"", Timer("n", "t", 0, "", 0, 0), node.context.limits.window_bytes_max)
+    window.finished[b"u" * 16] = Finished(row, row.timer, 0)
+    await node.seconds(1)
+    assert dispatcher.paused_reason == "unwritten_results"
+    node.store.down = False
+    window.finished.clear()
+    await node.seconds(1)
+    assert dispatcher.paused_reason is None
+    await node.supervisor.kill()
+
+
+async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) -> None:
+    await node.step()
+    node.store.down = True
+    await node.seconds(3)
+    assert node.supervisor.dispatcher.paused_reason == "lease"
+
+
+async def test_a_node_that_meets_a_newer_records_format_leaves_its_shards_to_others() -> None:
+    node = Node()
+    await node.step()
+    version = node.supervisor.shards[0].last_version
+    newer = StoredRow(0, b"u" * 16, b"g" * 32, "n", "t", (), b'{"v":99}')
+    await node.store.apply([ShardBatch(0, version, OWN, upserts=[newer])])
+    node.supervisor.shards[0].lose("fenced")
+    await node.seconds(2)
+    assert 0 not in node.owned
+    await node.seconds(2, alive=(OTHER,))
+    assert {node.supervisor.membership.wanted(shard) for shard in range(4)} == {OTHER}
+    await node.seconds(6, alive=(OTHER,))
+    assert node.owned == set()
+    assert {state.owner for state in await node.store.shards()} == {None}
+    await node.supervisor.kill()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
+
 from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row
-from tocsin.engine.window import Window, revived
+from tocsin.engine.window import Window, conclusion_op, revived
 from tocsin.model.errors import DefiniteFailure, TimerNotPending
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Timer
-from tocsin.ports.store import Applied
+from tocsin.model.timer import Changes, Status, Timer, encode_record
+from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 
 UUID, OTHER = b"u" * 16, b"v" * 16
@@ -25,6 +27,10 @@ def at_once(call: Coroutine[Any, Any, Any]) -> Any:
     except StopIteration as end:
         return end.value
     raise AssertionError("the memory store waited")
+
+
+def completed(timer: Timer) -> Timer:
+    return msgspec.structs.replace(timer, status=Status.COMPLETED)
 
 
 class Bench:
@@ -79,7 +85,7 @@ class Bench:
         return row
 
     def finish(self) -> bool:
-        return self.window.answered(self.flight, Finish(self.flight.row.timer), 0)
+        return self.window.answered(self.flight, Finish(completed(self.flight.row.timer)), 0)
 
     def stored(self) -> dict[bytes, Any]:
         return self.store._shards[0].live
@@ -183,3 +189,93 @@ def test_what_is_put_back_waits_for_its_instant_again() -> None:
     bench.window.put_back(row)
     assert bench.window.due(9) is None
     assert bench.window.due(10) is row
+
+
+def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
+    """The answer comes while the batch is written that leaves the attempt to this node."""
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.window.hand_over(5_000)
+    batch = bench.assemble()
+    bench.finish()
+    bench.commit(batch)
+    assert bench.stored()[UUID].execute_at > 5_000
+    assert not bench.window.undecided
+    bench.commit(bench.assemble())
+    assert UUID not in bench.stored()
+
+
+def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    bench.window.hand_over(5_000)
+    bench.commit(bench.assemble())
+    assert bench.flight.handed_over and not bench.finish()
+    late = conclusion_op(row, bench.flight.handed_over, Finish(completed(row.timer)))
+    bench.create(20)
+    bench.window.accept(late)
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].execute_at == 20
+
+
+def nested(levels: int) -> msgspec.Raw:
+    return msgspec.Raw(b"[" * levels + b"]" * levels)
+
+
+def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
+    """An earlier release stored what it got."""
+    bench = Bench()
+    timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
+    record = encode_record(timer)
+    deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
+    at_once(bench.store.apply([ShardBatch(0, bench.window.version, OWNER, upserts=[deep])]))
+    bench.window.accept(Op(Kind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
+    bench.create(10, OTHER)
+    bench.commit(bench.assemble())
+    refused, written = bench.heard
+    assert isinstance(refused, TimerNotPending)
+    assert isinstance(written, Row)
+    assert bench.stored()[UUID].record == record
+
+
+def test_a_write_that_no_record_can_be_made_of_is_refused_alone() -> None:
+    bench = Bench()
+    op = bench.create(10)
+    assert op.timer is not None
+    op.timer.url = "http://h/\ud800"
+    bench.create(20, OTHER)
+    bench.commit(bench.assemble())
+    refused, written = bench.heard
+    assert isinstance(refused, DefiniteFailure)
+    assert isinstance(written, Row)
+    assert bench.stored().keys() == {OTHER}
+
+
+def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reason() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    broken = msgspec.structs.replace(row.timer, last_error="\ud800")
+    bench.window.answered(bench.flight, Again(broken, 50), 0)
+    bench.commit(bench.assemble())
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].parked.startswith("bad_record: UnicodeEncodeError")
+    assert not bench.window.retrying and not bench.window.held and not bench.window.has_work()
+
+
+def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    row = bench.ring()
+    broken = msgspec.structs.replace(completed(row.timer), last_error="\ud800")
+    bench.window.answered(bench.flight, Finish(broken), 0)
+    batch = bench.assemble()
+    bench.commit(batch)
+    assert UUID not in bench.stored()
+    assert [uuid for uuid, _ in batch.unusable] == [UUID]

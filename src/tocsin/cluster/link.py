@@ -353,6 +353,8 @@ class PeerLink:
                 answer.set_exception(NotSent(f"node {self.address} stops"))
         self._count("moved", len(unread))
         self._break_off("it stops")
+        # It has given its shards back; that it said so may have been lost with its own connections.
+        self._placement.look()
 
     def _break_off(self, reason: str) -> None:
         channel = self._channel

@@ -15,6 +15,7 @@ from tocsin.model import errors
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import FiguresReport, NodeReport, Write, WriteKind, Written
+from tocsin.ports.store import GENERATION_BYTES
 
 
 class Op(msgspec.Struct, array_like=True, gc=False):
@@ -197,7 +198,11 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
     """The write as it travels."""
-    kind, shard_id, uuid, namespace, timer, changes, _, known = write
+    kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected = write
+    if kind is WriteKind.CONCLUDE:
+        assert timer is not None
+        body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
+        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
         return Op(id, kind, shard_id, version, uuid, namespace, budget_us, encode_record(timer), True, known)
     body = b"" if changes is None else _json.encode(changes)
@@ -216,6 +221,17 @@ def write_of(op: Op, deadline_us: int) -> Write:
             changes = _changes.decode(op.body)
         except ValueError as error:  # that of msgspec is one
             raise RecordUndecodable(str(error)) from error
+    elif kind is WriteKind.CONCLUDE:
+        expected, at, record = (
+            op.body[:GENERATION_BYTES],
+            op.body[GENERATION_BYTES:][:8],
+            op.body[GENERATION_BYTES + 8 :],
+        )
+        execute_at, timer = int.from_bytes(at, "big", signed=True), decode_record(record)
+        return Write(
+            kind, op.shard_id, op.uuid, op.namespace, timer, None, deadline_us,
+            namespace_version=op.namespace_version, execute_at=execute_at, expected=expected,
+        )  # fmt: skip
     elif kind is None:
         raise RecordUndecodable(f"a write of kind {op.kind}")
     return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us, op.namespace_version)

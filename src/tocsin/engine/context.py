@@ -18,6 +18,10 @@ from tocsin.ports.store import Store
 
 T = TypeVar("T")
 
+#: Claims, loads, sweeps and releases under way on a node. More than stores have connections for them would queue there, and
+#: heartbeats behind them.
+SHARD_CALLS_MAX = 8
+
 
 @dataclass(slots=True)
 class Context:
@@ -40,14 +44,15 @@ class Context:
     window_bytes: int = 0
     #: How many shards the node owns (at least 1), for their fair share of the window.
     shards_owned: int = 1
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARD_CALLS_MAX))
     #: When the latest successful reading of the namespaces was begun, in boot time: all of them are known at least as they
     #: were then. None: never.
     namespaces_as_of: int | None = None
     # Readings and changes of namespaces in the order in which they began, and from which of them each is known.
     _learned: int = 0
     _learned_from: dict[str, int] = field(default_factory=dict)
-    # Shared readings: whose turn it is, how many have begun, the number of the last that has ended, and how it failed.
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # Shared readings: who reads, how many have begun, the number of the last that has ended, and how it failed.
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _begun: int = 0
     _ended: int = 0
     _failure: StoreError | None = None
@@ -79,7 +84,7 @@ class Context:
         """Returns once they have been read by a reading begun after the call, which is shared by all who wait for one.
         Raises what the store raises."""
         asked = self._begun
-        async with self._turn:
+        async with self._reading:
             if self._ended > asked:
                 if self._failure is not None:
                     raise self._failure
@@ -106,6 +111,12 @@ class Context:
             self._learned += 1
             self._learned_from[namespace.name] = self._learned
             self.namespaces[namespace.name] = namespace
+
+    async def in_turn(self, call: Awaitable[T]) -> T:
+        """As `bounded`, for what each of a node's shards wants at once: few at a time, so that heartbeats, commits and reads
+        of who owns what never wait behind hundreds of claims for a connection to the store."""
+        async with self._turns:
+            return await self.bounded(call)
 
     async def bounded(self, call: Awaitable[T]) -> T:
         """The store call's result; OutcomeUnknown once it has taken longer than `store_timeout`."""

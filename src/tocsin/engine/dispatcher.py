@@ -9,7 +9,8 @@ from tocsin.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.engine.alarm import Alarm
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
-from tocsin.engine.rows import Flight, Kind, Op, Row
+from tocsin.engine.handover import HandedOver
+from tocsin.engine.rows import Again, Flight, Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.ports.callback import Exchange, Ring
@@ -28,7 +29,8 @@ _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 class Dispatcher:
     """The node's dispatcher. It rings nothing until `resume` was called, and nothing while paused."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, results: HandedOver) -> None:
+        self.results = results
         self._context = context
         self._admission = Admission(context)
         self._alarm = Alarm(context.clock, self._woken)
@@ -253,7 +255,9 @@ class Dispatcher:
             limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
-        if window is None:
+        if flight.handed_over:
+            self.results.bring(shard.shard_id, flight, conclusion)
+        elif window is None:
             shard.forget_flight(flight)
             word = "superseded"
         elif window.answered(flight, conclusion, boot_us):
@@ -286,8 +290,12 @@ class Dispatcher:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6
             destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
-        # Shown as due again, it is deferred until then.
-        shard.not_sent(flight)
+        if flight.handed_over:
+            row = flight.row
+            self.results.bring(shard.shard_id, flight, Again(row.timer, row.key[0]))
+        else:
+            # Shown as due again, it is deferred until then.
+            shard.not_sent(flight)
         self._next(destination, self._context.clock.now_us())
 
     def _back_off_over(self, destination: Destination) -> None:

@@ -30,6 +30,10 @@ class EngineLimits:
     destination_in_flight_min: int = 4
     #: Due timers that wait for one destination before further ones are parked in the store.
     destination_waiting_max: int = 50_000
+    #: Results of callbacks that may wait in memory while the store takes no writes (a full disk), where the store is this
+    #: node's alone. Beyond them, or beyond `window_bytes_max` of their records, nothing fires until they are written. More
+    #: take more memory, and repeat more callbacks after a crash.
+    unwritten_results_max: int = 20_000
     #: How long completions may wait for a client's write to share a batch with.
     commit_interval_us: int = 50 * MS
     #: What a commit should take: results of callbacks that would make it longer wait for the next one, so that clients'

@@ -16,6 +16,8 @@ from tocsin.ports.observer import LoadFailed, PageLoaded, RowParked
 from tocsin.ports.store import Key
 
 _MINUTE_US = 60_000_000
+#: Why a shard is left that has a record of a later release.
+NEWER_FORMAT = "newer_format"
 _UUID_MAX = b"\xff" * 16
 
 
@@ -104,7 +106,7 @@ class Loader:
         context, shard_id = self._context, self._shard.shard_id
         began = context.clock.boottime_us()
         try:
-            page = await context.bounded(
+            page = await context.in_turn(
                 context.store.load(shard_id, request.after, request.up_to, max(self._page_rows(window), 1))
             )
         except StoreError as error:
@@ -119,7 +121,7 @@ class Loader:
                 rows.append(revived(found))
             except RecordTooNew as error:
                 context.observe(LoadFailed(shard_id, str(error)))
-                self._leave(self._shard, "newer_format")
+                self._leave(self._shard, NEWER_FORMAT)
                 return True
             except RecordUndecodable as error:
                 rows.append(unreadable(found, str(error)))

@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from tocsin.ports.store import Member
 
 #: What a member says of itself, after its address: that it hands its shards over and wants none any more; that its clock
-#: is off the store's, so that others should have them as long as there are others.
-_LEAVING, _SKEWED = "leaving", "skewed"
+#: is off the store's, or that it has met timers stored by a newer release, so that others should have them as long as there
+#: are others.
+_LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
 _SAYS = "#"
 
 
-def announced(address: str, *, leaving: bool, skewed: bool = False) -> str:
+def announced(address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False) -> str:
     """The address as a member row tells it."""
-    if leaving:
-        return f"{address}{_SAYS}{_LEAVING}"
-    return f"{address}{_SAYS}{_SKEWED}" if skewed else address
+    word = _LEAVING if leaving else _SKEWED if skewed else _OUTDATED if outdated else ""
+    return f"{address}{_SAYS}{word}" if word else address
 
 
 def address_of(member: Member) -> str:
@@ -33,6 +33,11 @@ def is_leaving(member: Member) -> bool:
 def is_skewed(member: Member) -> bool:
     """Whether it has said that its clock is off the store's."""
     return member.address.partition(_SAYS)[2] == _SKEWED
+
+
+def is_unfit(member: Member) -> bool:
+    """Whether others should have the shards, by its own account."""
+    return member.address.partition(_SAYS)[2] in (_SKEWED, _OUTDATED)
 
 
 class Membership:
@@ -76,9 +81,10 @@ class Membership:
         staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }
-        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better.
+        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better. Nor
+        # would it where every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
-            incarnation: node for incarnation, node in staying.items() if not is_skewed(self._seen[incarnation][0])
+            incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
         } or staying
 
     def _hear(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
@@ -170,8 +176,16 @@ class Membership:
         """The live member that should own the shard, of those that don't leave and, if there are any, whose clocks are right:
         the greatest of the members' scores for it (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that
         comes or goes moves only its own share."""
+        return self._best(shard_id, self._candidates)
+
+    def successor(self, shard_id: int) -> bytes | None:
+        """The same of the other members: who takes the shard when this one gives it back."""
+        return self._best(shard_id, {i: node for i, node in self._candidates.items() if i != self._own})
+
+    @staticmethod
+    def _best(shard_id: int, candidates: dict[bytes, str]) -> bytes | None:
         best, best_score = None, b""
-        for incarnation, node in self._candidates.items():
+        for incarnation, node in candidates.items():
             score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()
             if best is None or (score, incarnation) > (best_score, best):
                 best, best_score = incarnation, score

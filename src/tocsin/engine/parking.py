@@ -35,7 +35,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             # What is being suspended, or was and is not durable yet, may be missing in the pages.
             suspended.lately = set(suspended.lately) if window.parking else set()
         try:
-            page = await context.bounded(
+            page = await context.in_turn(
                 context.store.load_parked(shard.shard_id, suspended.after, context.limits.load_page_rows)
             )
         except StoreError as error:

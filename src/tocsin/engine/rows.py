@@ -27,14 +27,17 @@ class Row:
 
 
 class Kind(IntEnum):
-    """What an operation wants. The first three are clients' writes."""
+    """What an operation wants. The first three are clients' writes; those up to HAND_OVER overrule answers of attempts in
+    flight that come before they are through."""
 
     CREATE = 1
     UPDATE = 2
     DELETE = 3
-    RETRY = 4
-    PARK = 5
-    RESUME = 6
+    CONCLUDE = 4
+    HAND_OVER = 5
+    RETRY = 6
+    PARK = 7
+    RESUME = 8
 
 
 #: What a client's write is answered with: the row as durably written, None for a delete, or the error.
@@ -45,7 +48,9 @@ class Op:
     """An accepted operation on one uuid, waiting for a batch.
 
     CREATE brings `timer`; UPDATE brings `changes`; RETRY brings `timer` and the key's new instant `execute_at`; PARK
-    brings `reason`. RETRY, PARK and RESUME apply only to the generation `expected`.
+    brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets the instant
+    `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and `execute_at`
+    while it is pending. All from CONCLUDE on apply only to the generation `expected`.
     """
 
     __slots__ = (
@@ -80,9 +85,10 @@ class Op:
         self.deadline_us = deadline_us
 
     @property
-    def from_client(self) -> bool:
-        """Whether a client waits for it (and it overrules answers of attempts in flight)."""
-        return self.kind <= Kind.DELETE
+    def overrules(self) -> bool:
+        """Whether answers of attempts in flight decide nothing until it is through. It may be refused, and asked for again
+        by whoever wants it; the engine's other operations stay until they are durable."""
+        return self.kind <= Kind.HAND_OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +111,10 @@ Conclusion = Finish | Again
 
 class Flight:
     """An attempt under way. `superseded`: a client's newer write has been accepted, so that the answer decides nothing.
-    `stale`: the row that was dispatched is not (known to be) the durable one any more."""
+    `stale`: the row that was dispatched is not (known to be) the durable one any more. `handed_over`: the generation of
+    the row that waits for the result, wherever its shard is owned by then; empty while this window concludes it."""
 
-    __slots__ = ("attempt", "fired_at", "row", "stale", "superseded")
+    __slots__ = ("attempt", "fired_at", "handed_over", "row", "stale", "superseded")
 
     def __init__(self, row: Row, superseded: bool) -> None:
         self.row = row
@@ -115,6 +122,7 @@ class Flight:
         self.stale = False
         self.attempt = 0
         self.fired_at = 0
+        self.handed_over = b""
 
 
 class Held:
@@ -157,6 +165,8 @@ class Batch:
     parked: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
+    #: Operations and history that could not be made into records, by uuid, and why.
+    unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tocsin.engine.rows import Batch, Flight, Op
 from tocsin.engine.window import Window
 from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
-from tocsin.ports.observer import ShardClaimed, ShardLost
+from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
 from tocsin.ports.store import KEY_MIN, Found
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ class Shard:
             fetched_uuids=uuids,
             finished_max=finished_max,
         )
+        for uuid, reason in batch.unusable:
+            self._context.observe(WriteRefused(self.shard_id, uuid, reason))
         return batch if batch.ops or batch.finished else None
 
     def committed(self, batch: Batch) -> None:

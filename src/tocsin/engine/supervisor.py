@@ -10,12 +10,13 @@ from typing import Any
 from tocsin.engine.committer import Lane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.loader import Loader
+from tocsin.engine.handover import MARGIN_US, HandedOver
+from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
 from tocsin.engine.shard import Shard
 from tocsin.engine.skew import SkewWatch
-from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
 from tocsin.ports.forward import Owner
 from tocsin.ports.observer import (
     ClaimFailed,
@@ -29,6 +30,9 @@ from tocsin.ports.observer import (
     ShardReleased,
 )
 from tocsin.ports.store import Member, ShardState
+
+#: How often a shard that is handed over, or a node that ends, looks whether it is through.
+_DRAIN_LOOK_S = 0.01
 
 
 class Supervisor:
@@ -46,7 +50,8 @@ class Supervisor:
         self.node = node
         self.total_shards = total_shards
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
-        self.dispatcher = Dispatcher(context)
+        self.results = HandedOver(context, self._spawn)
+        self.dispatcher = Dispatcher(context, self.results)
         self.states: dict[int, ShardState] = {}
         self._address = address
         self._context = context
@@ -56,6 +61,8 @@ class Supervisor:
         self._verified = False
         self._skew = SkewWatch(context.limits.member_timeout_us)
         self._clock_was_right = False
+        # Whether this program has met a record that only a newer one can read.
+        self._outdated = False
         self._joined = False
         self._look = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
@@ -112,7 +119,10 @@ class Supervisor:
         return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
 
     async def close(self) -> None:
-        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`), then stops."""
+        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`, before or afterwards),
+        then stops."""
+        context = self._context
+        deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
         self.closing = True
         # What a claim under way brings is given back by itself.
         await self._no_claim.wait()
@@ -121,11 +131,20 @@ class Supervisor:
         self._told()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
+        await self._await_results(deadline)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
         except StoreError as error:
             self._context.observe(HeartbeatFailed(str(error)))
+
+    async def _await_results(self, deadline_us: int) -> None:
+        """Attempts that were handed over end here, and what comes of them goes to the new owners."""
+        clock = self._context.clock
+        while self.dispatcher.in_flight or self.results.pending:
+            if clock.boottime_us() >= deadline_us:
+                return
+            await asyncio.sleep(_DRAIN_LOOK_S)
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
@@ -175,9 +194,9 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting)
+        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting, outdated=self._outdated)
         member = Member(context.incarnation, self.node, address, self._counter)
-        store_now = await context.bounded(context.store.heartbeat(member))
+        store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
         if self._last_ok is None or done - self._last_ok >= limits.node_lease_us:
             self._verified = False
@@ -203,6 +222,9 @@ class Supervisor:
             return
         if not self._verified or done >= self._namespaces_until():
             await self._verify()
+        if refused is not None and (waiting := self._too_much_unwritten()):
+            self.dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
+            return
         if self.dispatcher.paused_reason is not None:
             self.dispatcher.resume(wall - sent)
 
@@ -215,6 +237,27 @@ class Supervisor:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
             self.dispatcher.renew(min(lease_until, self._namespaces_until()))
+
+    async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
+        """The store's clock; and why it took no heartbeat, where that changes nothing: nobody else can own the shards of a
+        store that is this node's alone, so that the lease needs no write (rule 6)."""
+        context = self._context
+        try:
+            return await context.bounded(context.store.heartbeat(member)), None
+        except DefiniteFailure as error:
+            if not context.store.capabilities.exclusive:
+                raise
+            context.observe(HeartbeatFailed(str(error)))
+            return await context.bounded(context.store.now()), str(error)
+
+    def _too_much_unwritten(self) -> str:
+        """What waits in memory to be written, if it is more than may."""
+        limits = self._context.limits
+        found = [shard.window.unwritten() for shard in self.shards.values() if shard.window is not None]
+        count, size = sum(count for count, _ in found), sum(size for _, size in found)
+        if count < limits.unwritten_results_max and size < limits.window_bytes_max:
+            return ""
+        return f"{count} results of {size} bytes wait to be written"
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile, or changed namespaces without waiting for this node:
@@ -443,7 +486,7 @@ class Supervisor:
             await self._own(shard, state.version)
             return
         try:
-            version = await context.bounded(
+            version = await context.in_turn(
                 context.store.claim(
                     shard_id, expected_version=state.version, owner=context.incarnation, standing_still=standing
                 )
@@ -496,8 +539,9 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires, callbacks in flight end, then no new writes, everything is flushed, the owner
-        cleared. Clients' writes find nobody only from the flush to the next owner's claim."""
+        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 25), then no new writes, all
+        is flushed, the owner cleared. Clients' writes find nobody only from the flush to the next owner's claim. Where
+        nobody could take the results of callbacks, their end is waited for before."""
         window = shard.window
         if window is None:
             return
@@ -505,13 +549,17 @@ class Supervisor:
         context = self._context
         deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
         while shard.window is window and context.clock.boottime_us() < deadline:
-            if window.flights_count == 0:
+            successor = self.membership.successor(shard.shard_id)
+            others = self.results.submit is not None and bool(successor and self.membership.address(successor))
+            if others:
+                window.hand_over(MARGIN_US)
+            if not (window.undecided if others else window.flights_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:
                     break
             if window.has_work():
                 shard.lane.poke(shard, urgent=True)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(_DRAIN_LOOK_S)
         await self._give_back(shard)
 
     async def _give_back(self, shard: Shard) -> None:
@@ -520,7 +568,7 @@ class Supervisor:
             return
         shard.lose("released")
         try:
-            if await context.bounded(
+            if await context.in_turn(
                 context.store.release(shard.shard_id, version=window.version, owner=context.incarnation)
             ):
                 context.observe(ShardReleased(shard.shard_id, window.version))
@@ -536,7 +584,9 @@ class Supervisor:
             self.states[shard_id] = ShardState(shard_id, version, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
-        """This node must not keep the shard: it is given back at once and not claimed for a while."""
+        """This node must not keep the shard: it is given back at once and not claimed for a while. Nobody else would take a
+        shard that this node is wanted for; so one that finds itself outdated says so, and isn't wanted any more."""
+        self._outdated = self._outdated or reason == NEWER_FORMAT
         self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
         window = shard.window
         if window is None:
@@ -547,7 +597,7 @@ class Supervisor:
     async def _release_version(self, shard_id: int, version: int) -> None:
         context = self._context
         try:
-            await context.bounded(context.store.release(shard_id, version=version, owner=context.incarnation))
+            await context.in_turn(context.store.release(shard_id, version=version, owner=context.incarnation))
         except StoreError as error:
             context.observe(ClaimFailed(shard_id, f"release: {error}"))
 

@@ -28,6 +28,7 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from tocsin.engine.rows import (
+    Again,
     Batch,
     Conclusion,
     Finish,
@@ -40,6 +41,7 @@ from tocsin.engine.rows import (
     Row,
 )
 from tocsin.model.errors import (
+    DefiniteFailure,
     RecordUndecodable,
     RequestExpired,
     TimerNotFound,
@@ -47,12 +49,14 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer, decode_record, encode_record, unreadable_timer
+from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBatch, StoredRow, generation
 
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
+#: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
+_REASON_CHARS_MAX = 500
 _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
@@ -83,6 +87,13 @@ def unreadable(found: StoredRow, reason: str) -> Row:
     """A stored row that can't be decoded, kept raw."""
     blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
     return Row(found.key, found.generation, blank, len(found.record), found)
+
+
+def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> Op:
+    """What an attempt of that row came to, for the row that was handed over in generation `born`."""
+    execute_at = conclusion.execute_at if isinstance(conclusion, Again) else 0
+    timer = msgspec.structs.replace(conclusion.timer)
+    return Op(Kind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
 
 
 class Window:
@@ -136,7 +147,7 @@ class Window:
         """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
         self._sequence += 1
         op.generation = generation(self.version, self.incarnation, self._sequence)
-        if op.kind <= Kind.DELETE:
+        if op.kind <= Kind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for flight in self.flights.get(uuid, ()):
@@ -239,6 +250,32 @@ class Window:
         self.flights_count -= 1
         return True
 
+    def _deciding(self, uuid: bytes, born: bytes) -> Flight | None:
+        """The attempt in flight whose answer is about that durable generation."""
+        return next((f for f in self.flights.get(uuid, ()) if not f.stale and f.row.generation == born), None)
+
+    def hand_over(self, margin_us: int) -> None:
+        """Has the attempts in flight written as left to this node, whoever owns the shard next (rule 25). An attempt that is
+        nobody's when its time-out and `margin_us` have passed is made again."""
+        for flights in list(self.flights.values()):
+            for flight in flights:
+                if not flight.superseded:
+                    timer = flight.row.timer
+                    self.accept(
+                        Op(
+                            Kind.HAND_OVER,
+                            flight.row.key[1],
+                            timer.namespace,
+                            execute_at=flight.fired_at + timer.timeout_us + margin_us,
+                            expected=flight.row.generation,
+                        )
+                    )
+
+    @property
+    def undecided(self) -> bool:
+        """Whether an attempt in flight has an answer to come that this window would conclude."""
+        return any(not flight.stale for flights in self.flights.values() for flight in flights)
+
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
         uuid = row.key[1]
         if isinstance(conclusion, Finish):
@@ -260,6 +297,12 @@ class Window:
     def has_work(self) -> bool:
         """Whether a batch would have anything to do, now or after a while."""
         return bool(self.pending or self.finished)
+
+    def unwritten(self) -> tuple[int, int]:
+        """How many results of attempts wait for a batch, and the bytes of their timers' records."""
+        rows = [entry.row for entry in self.finished.values()]
+        rows += self.retrying.values()
+        return len(rows), sum(row.size for row in rows)
 
     @property
     def clients_wait(self) -> bool:
@@ -310,7 +353,11 @@ class Window:
                 self.pending.popleft()
                 self.refuse(op, RequestExpired(_EXPIRED), boot_us)
                 continue
-            answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
+            try:
+                answer = self._resolve(op, batch, unknown, asked, now_us, history_rule)
+            except UNUSABLE as error:
+                self._refuse_unusable(op, batch, error, boot_us)
+                continue
             if answer is _HELD_BACK:
                 break
             self.pending.popleft()
@@ -327,6 +374,28 @@ class Window:
                 if uuid in self.finished:
                     self._take(batch, self.finished[uuid], now_us, history_rule)
         return batch
+
+    def _refuse_unusable(self, op: Op, batch: Batch, error: BaseException, boot_us: int) -> None:
+        """What can't be made into a record is refused where somebody waits for it. Where it was to be the timer's next state,
+        the present one is suspended with the reason instead (rule 15)."""
+        reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
+        batch.unusable.append((op.uuid, reason))
+        present = self.retrying.get(op.uuid) if op.kind is Kind.RETRY else None
+        self.pending.popleft()
+        if present is None:
+            self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
+            return
+        del self.retrying[op.uuid]
+        self.held[op.uuid] = Held(present, None)
+        self.accept(
+            Op(
+                Kind.PARK,
+                op.uuid,
+                present.timer.namespace,
+                expected=present.generation,
+                reason=f"bad_record: {reason}"[:_REASON_CHARS_MAX],
+            )
+        )
 
     def _resolve(
         self,
@@ -348,6 +417,11 @@ class Window:
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
+        if kind is Kind.HAND_OVER:
+            flight = self._deciding(uuid, op.expected)
+            if uuid in batch.final or flight is None:
+                return None
+            return self._write(batch, Row((op.execute_at, uuid), op.generation, flight.row.timer, 0))
         present: Row | None
         if uuid in batch.final:
             present = batch.final[uuid]
@@ -379,6 +453,9 @@ class Window:
             return None
         if present is None or present.generation != op.expected:
             return None
+        if kind is Kind.CONCLUDE:
+            self._write_conclusion(op, batch, present, now_us, history_rule)
+            return None
         if kind is Kind.PARK:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
@@ -397,24 +474,33 @@ class Window:
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
         timer = op.changes.apply(present.timer, now_us)
-        instant = present.key[0]
-        if op.changes.execute_at is not msgspec.UNSET:
-            instant = timer.execute_at
-            timer.firing = self._firing(op)
+        # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
+        timer.firing = self._firing(op)
+        instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
 
     def _delete(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
         timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=now_us)
-        row = Row(present.key, op.generation, timer, present.size)
+        self._end(op, batch, present, timer, now_us, history_rule)
+
+    def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
+        # First what can fail: nothing of an operation that is refused may stay in the batch.
+        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
         batch.final[op.uuid] = None
         batch.upserts.pop(op.uuid, None)
         batch.parked.discard(op.uuid)
-        self._record(batch, row, timer, now_us, history_rule)
+
+    def _write_conclusion(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
+        assert op.timer is not None
+        if op.timer.status is Status.PENDING:
+            self._write(batch, Row((op.execute_at, op.uuid), op.generation, op.timer, 0))
+        else:
+            self._end(op, batch, present, op.timer, now_us, history_rule)
 
     def _write(self, batch: Batch, row: Row, parked: str | None = None) -> Row:
         uuid = row.key[1]
-        batch.final[uuid] = row
         batch.upserts[uuid] = stored(row, parked)
+        batch.final[uuid] = row
         batch.bytes += row.size
         if parked is None:
             batch.parked.discard(uuid)
@@ -462,7 +548,11 @@ class Window:
         key = entry.row.key
         batch.finished.append(entry)
         if entry.with_history:
-            self._record(batch, entry.row, entry.timer, now_us, history_rule)
+            try:
+                self._record(batch, entry.row, entry.timer, now_us, history_rule)
+            except UNUSABLE as error:
+                entry.with_history = False
+                batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:_REASON_CHARS_MAX]))
         mark = batch.store.delete_to
         if key[1] not in batch.final and (mark is None or key > mark):
             batch.store.deletes.append(key[1])
@@ -525,6 +615,7 @@ class Window:
 
     def committed(self, batch: Batch, boot_us: int) -> None:
         """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
+        results = self._handed_over(batch)
         for entry in batch.finished:
             uuid = entry.row.key[1]
             if self.finished.get(uuid) is entry:
@@ -547,11 +638,33 @@ class Window:
             if self._load is not None:
                 self._overruled[uuid] = stays
         for op in batch.ops:
-            if op.kind <= Kind.DELETE:
+            if op.overrules:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is Kind.PARK:
                 self._parking.pop(op.uuid, None)
+        for op in results:
+            self.accept(op)
+
+    def _handed_over(self, batch: Batch) -> list[Op]:
+        """Attempts whose rows the batch hands over aren't this window's any more: their results are for whoever owns the
+        shard then. For those that have ended meanwhile that is an operation, returned here."""
+        results = []
+        for op in batch.ops:
+            row = batch.final.get(op.uuid) if op.kind is Kind.HAND_OVER else None
+            if row is None or row.generation != op.generation:
+                continue
+            held = self.held.get(op.uuid)
+            flight = self._deciding(op.uuid, op.expected)
+            if flight is not None:
+                self._end_flight(flight)
+                flight.handed_over = op.generation
+            elif held is not None and held.conclusion is not None and held.row.generation == op.expected:
+                results.append(conclusion_op(held.row, op.generation, held.conclusion))
+            elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
+                # Its request turned out not to have been sent: it is due as before.
+                results.append(conclusion_op(back, op.generation, Again(back.timer, back.key[0])))
+        return results
 
     def _forget_former(self, row: Row) -> None:
         """The row is durable: of the states before it, nothing counts any more."""
@@ -572,7 +685,7 @@ class Window:
 
     def refuse(self, op: Op, error: TocsinError, boot_us: int) -> None:
         """The operation will never be written: the client hears the error, and what it overruled counts again."""
-        if op.kind <= Kind.DELETE:
+        if op.overrules:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
         else:
@@ -583,8 +696,8 @@ class Window:
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Every client that waits hears the error now; the engine's own operations stay."""
-        mine = [op for op in self.pending if not op.from_client]
-        theirs = [op for op in self.pending if op.from_client]
+        mine = [op for op in self.pending if not op.overrules]
+        theirs = [op for op in self.pending if op.overrules]
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)

@@ -11,6 +11,8 @@ from tocsin.model.instants import US_PER_DAY
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
+#: Names that begin so are the server's own.
+RESERVED_PREFIX = "tocsin."
 #: How long finished timers stay visible where nobody said.
 RETENTION_DEFAULT_US = 3 * US_PER_DAY
 

@@ -14,6 +14,10 @@ from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy
 RECORD_VERSION = 1
 
 
+#: What reading or writing a record may raise because of what it holds: text that is none, numbers out of range, values nested
+#: deeper than the stack, more than there is memory for. One record's fault, never the process's.
+UNUSABLE = (ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
+
 #: The payload of a timer that was created without one.
 NULL_PAYLOAD = msgspec.Raw(b"null")
 
@@ -40,8 +44,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     """A timer as its owner shard knows it; all instants and durations are microseconds.
 
     `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
-    `first_attempt_at` count within one firing, which begins at creation, at an update of the instant and at a
-    reschedule by the receiver; `firing` names it and is the same in every attempt's `webhook-id`.
+    `first_attempt_at` count from creation, an update of the instant, or a reschedule by the receiver. `firing` names what is
+    fired, and is part of every attempt's `webhook-id`: another after each of these and after any other update.
     `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings.
     """
 
@@ -95,16 +99,16 @@ def decode_record(record: bytes) -> Timer:
     if not record.startswith(_VERSION_PREFIX):
         try:
             version = _envelope_decoder.decode(record).v
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RecordUndecodable(str(error)) from error
+        except UNUSABLE as error:
+            raise RecordUndecodable(str(error) or type(error).__name__) from error
         if version > RECORD_VERSION:
             raise RecordTooNew(f"record format {version}, this node reads up to {RECORD_VERSION}")
     try:
         return _decoder.decode(record)
     except RecursionError:
         return _decode_deep(record)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RecordUndecodable(str(error)) from error
+    except UNUSABLE as error:
+        raise RecordUndecodable(str(error) or type(error).__name__) from error
 
 
 def _decode_deep(record: bytes) -> Timer:
@@ -116,8 +120,8 @@ def _decode_deep(record: bytes) -> Timer:
     try:
         sys.setrecursionlimit(2 * limit)
         return _decoder.decode(record)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RecordUndecodable(str(error)) from error
+    except UNUSABLE as error:
+        raise RecordUndecodable(str(error) or type(error).__name__) from error
     finally:
         sys.setrecursionlimit(limit)
 
@@ -140,8 +144,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
-        """The timer as changed. A new instant begins a new firing: attempts start anew."""
+        """The timer as changed. With a new instant, attempts start over."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
         if "execute_at" in wanted:
-            wanted.update(attempts=0, first_attempt_at=None, firing="")
+            wanted.update(attempts=0, first_attempt_at=None)
         return msgspec.structs.replace(timer, updated_at=now_us, **wanted)

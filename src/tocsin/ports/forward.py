@@ -23,11 +23,14 @@ class WriteKind(IntEnum):
     CREATE = 1
     UPDATE = 2
     DELETE = 3
+    CONCLUDE = 4
 
 
 class Write(NamedTuple):
-    """A client's write: CREATE brings `timer`, UPDATE `changes`. From `deadline_us` (this node's boot time) on, nothing may
-    be begun for it any more. `namespace_version` is that of its namespace where the client was answered; 0: not told."""
+    """A client's write: CREATE brings `timer`, UPDATE `changes`. Or a former owner's, of an attempt that it had made when it
+    handed the shard over: CONCLUDE brings `timer` and, while that is pending, `execute_at`, for the generation `expected`.
+    From `deadline_us` (this node's boot time) on, nothing may be begun for it any more. `namespace_version` is that of
+    its namespace where the client was answered; 0: not told."""
 
     kind: WriteKind
     shard_id: int
@@ -37,6 +40,8 @@ class Write(NamedTuple):
     changes: Changes | None
     deadline_us: int
     namespace_version: int = 0
+    execute_at: int = 0
+    expected: bytes = b""
 
 
 class Written(NamedTuple):

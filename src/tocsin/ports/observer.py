@@ -146,7 +146,7 @@ class WriteRefused(NamedTuple):
 
 
 class DispatchPaused(NamedTuple):
-    """Nothing rings for now; `reason` is lease, clock_jump or clock_skew."""
+    """Nothing rings for now; `reason` is lease, clock_jump, clock_skew or unwritten_results."""
 
     reason: str
     detail: str

@@ -46,6 +46,13 @@ async def silent() -> AsyncIterator[str]:
         writer.close()
 
 
+def fill_up(folder: Path) -> None:
+    """Leaves no byte of the disk."""
+    with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4_096))
+
+
 async def refused_start(server: ServerProcess) -> str:
     """The log of a server that must not start; it must end with code 1."""
     with pytest.raises(AssertionError, match="the server ended"):
@@ -85,6 +92,8 @@ async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_roo
         await server.start()
         api = Api(server)
         await api.create("before", receiver.url, delay="3s")
+        # After the lease would have ended, which the server can't renew in writing.
+        await api.create("long after", receiver.url, delay="16s")
         acknowledged, refusal = 0, None
         for i in range(400):
             status, answer = await api(
@@ -102,10 +111,16 @@ async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_roo
         assert refusal is not None
         assert refusal[0] == 503
         assert "full" in refusal[1]["detail"]
-        (call,) = await inbox.count(1)
-        assert call.body["timerId"] == "before"
+        fill_up(small_disk)
+        # What the log of the database had left of its own.
+        while (await api("timers/create", namespace="default", id="small", callbackUrl=receiver.url, delay="1h"))[0] == 200:
+            pass
+        calls = await inbox.count(2)
+        assert [call.body["timerId"] for call in calls] == ["before", "long after"]
+        (small_disk / "filler").unlink()
         subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
         await api.settled("before", "completed")
+        await api.settled("long after", "completed")
         await api.create("after", receiver.url, delay="1h")
         for i in range(acknowledged):
             assert (await api.get(f"big-{i}"))["status"] == "pending"

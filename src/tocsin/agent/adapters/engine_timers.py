@@ -82,7 +82,8 @@ class EngineTimers:
             return
         if NAMESPACE not in {namespace.name for namespace in await self._service.namespaces()}:
             try:
-                await self._service.create_namespace(NAMESPACE, retention_us=self._limits.outbox_retention_us)
+                retention_us = self._limits.outbox_retention_us
+                await self._service.create_namespace(NAMESPACE, retention_us=retention_us, reserved=True)
             except NamespaceExists:
                 # Another node was faster.
                 await self._service.namespaces()

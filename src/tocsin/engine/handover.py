@@ -1,0 +1,64 @@
+"""Results of attempts that were in flight when their shard was handed over: they go to whoever owns it now (rule 25)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tocsin.engine.context import Context
+from tocsin.engine.rows import Conclusion, Flight, Op, Row
+from tocsin.engine.window import conclusion_op
+from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.ports.observer import WriteRefused
+
+#: How long after its time-out an attempt that was handed over counts as lost, and is made again: time for its result to
+#: reach the owner, and for two clocks that are each as far from the store's as they may be.
+MARGIN_US = 5_000_000
+
+_Answer = Row | TocsinError | None
+#: Has a write done by the shard's owner, or raises a TocsinError.
+Submit = Callable[[int, Op, Callable[[_Answer], None]], None]
+
+
+class HandedOver:
+    """Brings each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
+
+    Repeating it is harmless: it applies to one generation, which it ends.
+    """
+
+    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        #: Set where other nodes can be reached; until then nothing is handed over in flight.
+        self.submit: Submit | None = None
+        #: Results that are on their way.
+        self.pending = 0
+        self._context = context
+        self._spawn = spawn
+
+    def bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
+        """The attempt has ended."""
+        self.pending += 1
+        self._spawn(self._bring(shard_id, flight, conclusion))
+
+    async def _bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
+        clock, limits = self._context.clock, self._context.limits
+        deadline = clock.boottime_us() + limits.drain_timeout_us
+        try:
+            while True:
+                answer = await self._ask(shard_id, conclusion_op(flight.row, flight.handed_over, conclusion))
+                if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
+                    break
+                await asyncio.sleep(limits.store_retry_interval_us / 1e6)
+        finally:
+            self.pending -= 1
+        if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
+            self._context.observe(WriteRefused(shard_id, flight.row.key[1], str(answer)))
+
+    async def _ask(self, shard_id: int, op: Op) -> _Answer:
+        assert self.submit is not None
+        answered: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        try:
+            self.submit(shard_id, op, lambda answer: None if answered.done() else answered.set_result(answer))
+        except Unavailable as error:
+            return error
+        return await answered
