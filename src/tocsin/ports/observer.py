@@ -39,16 +39,6 @@ class AttemptFinished(NamedTuple):
     destination: str
 
 
-class RequestNotSent(NamedTuple):
-    """A request never left this machine, for a reason of its own (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL, NO_DESCRIPTOR,
-    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). `purpose` is timer or service_call. It counts as no attempt."""
-
-    purpose: str
-    code: str
-    detail: str
-    destination: str
-
-
 class BatchCommitted(NamedTuple):
     """One transaction became durable, for `shards` shards."""
 
@@ -227,7 +217,6 @@ Event = (
     TimersCreated
     | TimersChanged
     | AttemptFinished
-    | RequestNotSent
     | BatchCommitted
     | BatchFailed
     | PageLoaded

@@ -16,8 +16,6 @@ from tocsin.ports.observer import Event
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
 #: The same of connections that were refused.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
-#: The same of requests that could not be sent, of which a shortage brings as many as there are timers.
-NOT_SENT_LINES_PER_SECOND_MAX = 5
 
 #: Where each event is logged; `docs/reference/events.md` shows it.
 LEVELS: dict[type, int] = {
@@ -45,7 +43,6 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
-    events.RequestNotSent: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
@@ -121,11 +118,7 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
-        self._rations = {
-            # Anybody who reaches the port can be refused, as often as they like.
-            events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
-            events.RequestNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
-        }
+        self._refused_peers = Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX)
 
     def __call__(self, event: Event) -> None:
         """Observes."""
@@ -137,8 +130,8 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        ration = self._rations.get(type(event))
-        granted = {} if ration is None else ration.grant()
+        # Anybody who reaches the port can be refused, as often as they like.
+        granted = self._refused_peers.grant() if isinstance(event, events.PeerRefused) else {}
         if granted is not None and (level > logging.DEBUG or self._debug):
             self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
 
