@@ -52,15 +52,15 @@ HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
 #: Every gauge: name, help. Their values are read at the scrape.
 GAUGES: dict[str, str] = {
     "tocsin_callbacks_in_flight": "Webhook calls under way.",
-    "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, idle ones included.",
-    "tocsin_agent_connections": "The same for the agent's calls to services.",
-    "tocsin_names_resolving": "Host names that are being resolved, for both.",
     "tocsin_timers_waiting": "Due timers that wait for their destination's limit.",
     "tocsin_overdue_seconds": "How long the oldest due timer has been waiting to be called; 0 when none waits.",
     "tocsin_window_timers": "Timers in memory.",
     "tocsin_window_bytes": "Bytes of stored records in memory.",
     "tocsin_writes_waiting": "Client writes that wait for their batch.",
     "tocsin_shards_owned": "Shards this node owns.",
+    "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, idle ones included.",
+    "tocsin_agent_connections": "The same for the agent's calls to services.",
+    "tocsin_names_resolving": "Host names that are being resolved, for both.",
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
