@@ -78,6 +78,19 @@ class ExecutionBegun(NamedTuple):
     destination: str
 
 
+class ExecutionNotSent(NamedTuple):
+    """A request could not be sent, for a reason of this machine's own (`code`): it counts for nothing and is made again in a
+    moment."""
+
+    tenant_id: str
+    service_call_id: str
+    correlation_id: str
+    execution_id: str
+    destination: str
+    code: str
+    detail: str
+
+
 class ExecutionFinished(NamedTuple):
     """`result` is succeeded or the error's kind."""
 
@@ -165,6 +178,7 @@ AgentEvent = (
     | DuePollFailed
     | DueTimesReached
     | ExecutionBegun
+    | ExecutionNotSent
     | ExecutionFinished
     | ExecutionsInterrupted
     | MessagesPublished

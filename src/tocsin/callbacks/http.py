@@ -23,7 +23,6 @@ from tocsin.model.answer import NoResponse, NotSent, Outcome
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Request, Result
-from tocsin.ports.observer import Observer, RequestNotSent
 
 T = TypeVar("T")
 
@@ -39,7 +38,7 @@ class HttpCaller:
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
     EGRESS_REFUSED and INVALID_REQUEST. NotSent codes: see `faults`. `lookup` and `tls` stand in for the system's resolver
-    and trusted authorities. `observe` gets RequestNotSent; it may be replaced at any time.
+    and trusted authorities.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class HttpCaller:
         *,
         lookup: Lookup | None = None,
         tls: ssl.SSLContext | None = None,
-        observe: Observer = lambda event: None,
     ) -> None:
         self._limits = limits
         self._clock = clock
@@ -63,7 +61,6 @@ class HttpCaller:
         self._under_way = self._deadlines.attempts
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False
-        self.observe = observe
 
     @property
     def connections(self) -> int:
@@ -163,19 +160,12 @@ class HttpCaller:
 
     def _report(self, attempt: Attempt, outcome: Answer) -> None:
         self._under_way.discard(attempt)
-        if isinstance(outcome, NotSent):
-            outcome = self._unsent(attempt, outcome)
+        if isinstance(outcome, NotSent) and attempt.sent_at is not None:
+            detail = f"the receiver closed the connection before it answered; sent again it was not: {outcome.detail}"
+            outcome = NoResponse("CONNECTION_CLOSED", detail)
         duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
         # The connection answers an attempt with what its record holds.
         _tell(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
-
-    def _unsent(self, attempt: Attempt, outcome: NotSent) -> Outcome:
-        if attempt.sent_at is not None:
-            detail = f"the receiver closed the connection before it answered; sent again it was not: {outcome.detail}"
-            return NoResponse("CONNECTION_CLOSED", detail)
-        purpose = "service_call" if isinstance(attempt, RequestAttempt) else "timer"
-        self.observe(RequestNotSent(purpose, outcome.code, outcome.detail, attempt.origin.destination))
-        return outcome
 
     def _refuse(self, done: Callable[[T], None], result: T) -> None:
         asyncio.get_running_loop().call_soon(_tell, done, result)

@@ -16,6 +16,7 @@ from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.observer import (
     AttemptFinished,
+    AttemptNotSent,
     DispatchPaused,
     DispatchResumed,
     RowParked,
@@ -233,7 +234,7 @@ class Dispatcher:
         timer = flight.row.timer
         self._admission.end(destination, timer.namespace)
         if isinstance(outcome, NotSent):
-            self._not_sent(shard, flight, destination)
+            self._not_sent(shard, flight, destination, outcome)
             return
         verdict = judge(
             outcome,
@@ -283,9 +284,20 @@ class Dispatcher:
             destination.end_back_off()
         self._next(destination, now)
 
-    def _not_sent(self, shard: Shard, flight: Flight, destination: Destination) -> None:
-        """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment. The
-        client has reported why."""
+    def _not_sent(self, shard: Shard, flight: Flight, destination: Destination, outcome: NotSent) -> None:
+        """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment."""
+        timer = flight.row.timer
+        self._context.observe(
+            AttemptNotSent(
+                shard.shard_id,
+                timer.namespace,
+                timer.id,
+                flight.attempt,
+                outcome.code,
+                outcome.detail or None,
+                destination.name,
+            )
+        )
         if destination.back_off is None:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6

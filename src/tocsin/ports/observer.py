@@ -39,13 +39,16 @@ class AttemptFinished(NamedTuple):
     destination: str
 
 
-class RequestNotSent(NamedTuple):
-    """A request never left this machine, for a reason of its own (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL, NO_DESCRIPTOR,
-    NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED). `purpose` is timer or service_call. It counts as no attempt."""
+class AttemptNotSent(NamedTuple):
+    """A due timer's request could not be sent, for a reason of this machine's own (`code`: NO_CONNECTION_SLOT, RESOLVER_FULL,
+    NO_DESCRIPTOR, NO_MEMORY, NO_LOCAL_PORT, PROCESS_STALLED): it counts for nothing and is made again in a moment."""
 
-    purpose: str
+    shard_id: int
+    namespace: str
+    timer_id: str
+    attempt: int
     code: str
-    detail: str
+    detail: str | None
     destination: str
 
 
@@ -227,7 +230,7 @@ Event = (
     TimersCreated
     | TimersChanged
     | AttemptFinished
-    | RequestNotSent
+    | AttemptNotSent
     | BatchCommitted
     | BatchFailed
     | PageLoaded

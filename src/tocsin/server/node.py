@@ -156,7 +156,7 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        observe = http.observe = fan_out([metrics, EventLog(time.monotonic), figures])
+        observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,

@@ -26,6 +26,7 @@ AGENT_LEVELS: dict[type, int] = {
     events.DuePollFailed: logging.ERROR,
     events.DueTimesReached: logging.DEBUG,
     events.ExecutionBegun: logging.DEBUG,
+    events.ExecutionNotSent: logging.WARNING,
     events.ExecutionFinished: logging.DEBUG,
     events.ExecutionsInterrupted: logging.WARNING,
     events.MessagesPublished: logging.DEBUG,

@@ -20,6 +20,10 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_schedules_processed": ((), "Schedules whose DueTimeReached was published."),
     "tocsin_agent_polls": (("result",), "Looks for due schedules: done or failed."),
     "tocsin_agent_executions": (("result",), "Executions that ended: succeeded, or the kind of the error."),
+    "tocsin_agent_not_sent": (
+        ("code",),
+        "Requests that could not be sent for a reason of this machine's own; they don't count and are made again.",
+    ),
     "tocsin_agent_executions_interrupted": ((), "Executions that an earlier run of the process left unfinished."),
     "tocsin_agent_calls_rescued": (("action",), "Calls that the watchdog had to help: dispatched, repeated, checked."),
     "tocsin_agent_messages_published": ((), "Outbox rows that went to the bus."),
@@ -105,6 +109,7 @@ _HANDLERS: dict[type, _Handler] = {
     events.DuePolled: AgentMetrics._polled,  # type: ignore[dict-item]
     events.DuePollFailed: lambda m, e: m.count("tocsin_agent_polls", "failed"),
     events.DueTimesReached: lambda m, e: m.count("tocsin_agent_schedules_processed", by=e.timers),  # type: ignore[union-attr]
+    events.ExecutionNotSent: lambda m, e: m.count("tocsin_agent_not_sent", e.code),  # type: ignore[union-attr]
     events.ExecutionFinished: AgentMetrics._executed,  # type: ignore[dict-item]
     events.ExecutionsInterrupted: lambda m, e: m.count("tocsin_agent_executions_interrupted", by=e.executions),  # type: ignore[union-attr]
     events.MessagesPublished: AgentMetrics._published,  # type: ignore[dict-item]

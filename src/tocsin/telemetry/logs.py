@@ -14,10 +14,10 @@ from tocsin.ports.observer import Event
 
 #: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
+#: The same of requests that could not be sent.
+NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: The same of connections that were refused.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
-#: The same of requests that could not be sent, of which a shortage brings as many as there are timers.
-NOT_SENT_LINES_PER_SECOND_MAX = 5
 
 #: Where each event is logged; `docs/reference/events.md` shows it.
 LEVELS: dict[type, int] = {
@@ -42,10 +42,10 @@ LEVELS: dict[type, int] = {
     events.HeartbeatFailed: logging.ERROR,
     events.WriteRefused: logging.ERROR,
     events.RowParked: logging.WARNING,
+    events.AttemptNotSent: logging.WARNING,
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
-    events.RequestNotSent: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
@@ -121,10 +121,10 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
+        # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
         self._rations = {
-            # Anybody who reaches the port can be refused, as often as they like.
             events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
-            events.RequestNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
+            events.AttemptNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
         }
 
     def __call__(self, event: Event) -> None:

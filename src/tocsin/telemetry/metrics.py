@@ -22,9 +22,9 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         ("namespace", "outcome"),
         "Webhook calls by outcome: done, rescheduled, retried, failed, superseded.",
     ),
-    "tocsin_requests_not_sent": (
-        ("purpose", "code"),
-        "Requests that never left this machine, by purpose (timer, service_call) and reason; no attempts, made again.",
+    "tocsin_attempts_not_sent": (
+        ("code",),
+        "Webhook requests that could not be sent for a reason of this machine's own; they don't count and are made again.",
     ),
     "tocsin_commits": (("result",), "Transactions: durable, definite (failed), unavailable, unknown, read."),
     "tocsin_rows_loaded": ((), "Timers loaded into the windows."),
@@ -121,7 +121,7 @@ class Metrics(Tally):
 _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.TimersCreated: lambda m, e: m.count("tocsin_timers_created", e.namespace, by=e.timers),  # type: ignore[union-attr]
     events.TimersChanged: lambda m, e: m.count("tocsin_timers_changed", e.namespace, e.kind, by=e.timers),  # type: ignore[union-attr]
-    events.RequestNotSent: lambda m, e: m.count("tocsin_requests_not_sent", e.purpose, e.code),  # type: ignore[union-attr]
+    events.AttemptNotSent: lambda m, e: m.count("tocsin_attempts_not_sent", e.code),  # type: ignore[union-attr]
     events.BatchCommitted: Metrics._committed,  # type: ignore[dict-item]
     events.BatchFailed: lambda m, e: m.count("tocsin_commits", e.kind),  # type: ignore[union-attr]
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]

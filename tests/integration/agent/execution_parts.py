@@ -25,7 +25,6 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import OutcomeUnknown
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.observer import Event
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
 
@@ -246,8 +245,7 @@ class Bench:
         self.tenant_id = self.new_id()
         self.log = self.log or MemoryLog(self.changes)
         self.events: list[AgentEvent] = []
-        self.not_sent: list[Event] = []
-        self.caller = HttpCaller(self.callback_limits, self.egress, clock, observe=self._keep_not_sent)
+        self.caller = HttpCaller(self.callback_limits, self.egress, clock)
         self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.observe)
         checks = ExecutionChecks(self.log, self.executor, self.registry, clock, self.limits, self.observe)
         self.handlers = ExecutionHandlers(self.executor, checks, self.registry)
@@ -257,10 +255,6 @@ class Bench:
     async def __aexit__(self, *_: object) -> None:
         await self.executor.drain(0)
         await self.caller.close()
-
-    def _keep_not_sent(self, event: Event) -> None:
-        self.not_sent.append(event)
-        self.changes.tell()
 
     def observe(self, event: AgentEvent) -> None:
         """Keeps it."""

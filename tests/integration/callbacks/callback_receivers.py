@@ -16,7 +16,6 @@ from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.http import Request, Result
-from tocsin.ports.observer import Event
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 
@@ -164,8 +163,7 @@ class Client:
     def __init__(self, **options: Any) -> None:
         limits = options.pop("limits", None) or CallbackLimits()
         egress = options.pop("egress", None) or EgressPolicy(allow_private=True)
-        self.events: list[Event] = []
-        self.caller = HttpCaller(limits, egress, SystemClock(), observe=self.events.append, **options)
+        self.caller = HttpCaller(limits, egress, SystemClock(), **options)
         self.broken_promises: list[str] = []
         self.begun: list[asyncio.Future[Exchange]] = []
 

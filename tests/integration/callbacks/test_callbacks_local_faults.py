@@ -74,7 +74,6 @@ async def test_an_attempt_without_a_connection_was_not_sent(receive: Any, client
     assert isinstance(exchange.outcome, NotSent)
     assert (exchange.outcome.code, exchange.sent_at) == ("NO_CONNECTION_SLOT", None)
     assert not first.done()
-    assert [(event.purpose, event.code) for event in client.events] == [("timer", "NO_CONNECTION_SLOT")]
 
 
 async def test_the_timeout_begins_when_there_is_a_connection(receive: Any, client_with: Any) -> None:
@@ -159,7 +158,6 @@ async def test_a_request_that_was_sent_once_is_never_called_unsent(receive: Any,
     exchange = await again
     assert isinstance(exchange.outcome, NoResponse)
     assert (exchange.outcome.code, exchange.sent_at is not None) == ("CONNECTION_CLOSED", True)
-    assert client.events == []
 
 
 # -- a process that stood still

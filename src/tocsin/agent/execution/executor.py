@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from tocsin.agent.events import AgentObserver, AgentStepFailed, ExecutionBegun, ExecutionFinished
+from tocsin.agent.events import AgentObserver, AgentStepFailed, ExecutionBegun, ExecutionFinished, ExecutionNotSent
 from tocsin.agent.execution.batches import Batches
 from tocsin.agent.execution.conclusion import conclude
 from tocsin.agent.execution.order import Order
@@ -232,10 +232,7 @@ class Executor:
             return
         outcome = result.outcome
         if isinstance(outcome, NotSent):
-            # It keeps its place, so that what this machine can't send doesn't pile up.
-            pause_us = min(self._limits.outbox_backoff_initial_us << order.not_sent, _NOT_SENT_PAUSE_US_MAX)
-            order.not_sent = min(order.not_sent + 1, _NOT_SENT_COUNTED_MAX)
-            asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
+            self._request_later(order, outcome)
             return
         if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
             # No result: it was interrupted, and the next start will find it so.
@@ -248,6 +245,23 @@ class Executor:
         self._ends.add(order)
         self._slots.answered(order)
         self._admit()
+
+    def _request_later(self, order: Order, outcome: NotSent) -> None:
+        """It keeps its place, so that what this machine can't send doesn't pile up."""
+        pause_us = min(self._limits.outbox_backoff_initial_us << order.not_sent, _NOT_SENT_PAUSE_US_MAX)
+        order.not_sent = min(order.not_sent + 1, _NOT_SENT_COUNTED_MAX)
+        asyncio.get_running_loop().call_later(pause_us / 1e6, self._request, order)
+        self._observe(
+            ExecutionNotSent(
+                order.tenant_id,
+                order.service_call_id,
+                order.correlation_id,
+                order.execution_id,
+                order.destination,
+                outcome.code,
+                outcome.detail,
+            )
+        )
 
     # ------------------------------------------------------------------ the end
 
