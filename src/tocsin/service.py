@@ -54,6 +54,8 @@ T = TypeVar("T")
 LIST_READS_MAX = 20
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
+#: Timers of a batch that get stored secrets before other requests get their turn.
+_COMPLETED_PER_TURN = 100
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
@@ -232,6 +234,7 @@ class TimerService:
         """Gives the timers the stored secrets that they name as redacted; the errors of those for which that fails, by the
         identity of the timer."""
         errors: dict[int, TocsinError] = {}
+        turns = 0
         for namespace in {timer.namespace for timer in timers}:
             wanted = [timer for timer in timers if timer.namespace == namespace]
             try:
@@ -240,6 +243,9 @@ class TimerService:
                 errors.update((id(timer), error) for timer in wanted)
                 continue
             for timer in wanted:
+                turns += 1
+                if turns % _COMPLETED_PER_TURN == 0:
+                    await asyncio.sleep(0)
                 former = stored[timer.id].timer if timer.id in stored else None
                 try:
                     timer.url = with_url(timer.url, None if former is None else former.url)

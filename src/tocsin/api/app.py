@@ -255,7 +255,8 @@ class Api:
         body = await read_body(receive, announced, route.body_bytes_max, self._limits.request_read_timeout_s)
         if optional and body:
             check_content_type(headers)
-        check_utf8(body)
+        if not route.operation.batch:
+            check_utf8(body)
         return body
 
     def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:

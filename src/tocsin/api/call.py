@@ -22,8 +22,6 @@ class ApiLimits:
     #: Size of a batch's body, and how many timers it may have.
     batch_request_bytes_max: int = 32 * 1024 * 1024
     batch_items_max: int = 1_000
-    #: Timers of a batch that are read or written before other requests get their turn.
-    batch_items_per_turn: int = 100
     #: Seconds that a body may take to arrive.
     request_read_timeout_s: float = 30.0
     #: Bytes of a request line with its headers that are kept, and seconds that they may take to arrive.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -10,9 +9,10 @@ from msgspec import UNSET
 
 from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler
 from tocsin.contract import wire
+from tocsin.contract.batches import WHOLE_BYTES_MAX, Turns, items_of
 from tocsin.contract.convert import Intake, moved, timer_answer, traceparent_of
 from tocsin.contract.errors import MalformedBody, item_error
-from tocsin.contract.reading import JsonReader
+from tocsin.contract.reading import JsonReader, check_utf8
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
@@ -98,24 +98,29 @@ class TimerHandlers:
 
     async def create_batch(self, call: Call) -> bytes:
         """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
-        items = self._items(call.body)
+        turns = Turns()
+        items = await self._items(call.body, turns)
         traceparent = traceparent_of(call.headers.get(b"traceparent"))
         accepted: list[Timer] = []
         outcomes: list[TimerView | TocsinError | None] = []
         for position, item in enumerate(items):
-            if position % self._limits.batch_items_per_turn == 0 and position:
-                await asyncio.sleep(0)
-            outcome = item if isinstance(item, TocsinError) else self._accept(item, position, call, traceparent)
+            await turns.look()
+            read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
+            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, call, traceparent)
             if isinstance(outcome, Timer):
                 accepted.append(outcome)
             outcomes.append(outcome if isinstance(outcome, TocsinError) else None)
         created = iter(await self._service.create_many(accepted) if accepted else ())
-        results: list[wire.BatchResult] = []
-        for position, known in enumerate(outcomes):
-            if position % self._limits.batch_items_per_turn == 0 and position:
-                await asyncio.sleep(0)
-            results.append(_result(next(created) if known is None else known, call.correlation_id))
-        return self._encode(wire.BatchResults(results))
+        results: list[bytes] = []
+        for known in outcomes:
+            await turns.look()
+            results.append(self._encode(_result(next(created) if known is None else known, call.correlation_id)))
+        if not results:
+            return b'{"results":[]}'
+        # One copy of what may be 32 MB.
+        results[0] = b'{"results":[' + results[0]
+        results[-1] += b"]}"
+        return b",".join(results)
 
     def _accept(
         self, sent: wire.CreateTimer, position: int, call: Call, traceparent: str | None
@@ -128,22 +133,25 @@ class TimerHandlers:
         except TocsinError as error:
             return error
 
-    def _items(self, body: bytes) -> Sequence[wire.CreateTimer | TocsinError]:
-        """All items at once where all have the right types, which is usual; otherwise one by one."""
-        items: Sequence[wire.CreateTimer | TocsinError]
+    async def _items(self, body: bytes, turns: Turns) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
+        """All items at once where all have the right types, which is usual; otherwise, and of long bodies, their texts."""
+        items: Sequence[wire.CreateTimer | msgspec.Raw]
+        if len(body) > WHOLE_BYTES_MAX:
+            limits = self._limits
+            return await items_of(body, limits.batch_items_max, limits.request_bytes_max, turns)
+        check_utf8(body)
         try:
             items = self._batch.read(body).timers
         except MalformedBody:
             raise
         except InvalidInput:
-            texts = self._batch_items.read(body).timers
-            self._check_count(len(texts))
-            return [self._item(text, position) for position, text in enumerate(texts)]
+            items = self._batch_items.read(body).timers
         self._check_count(len(items))
         return items
 
-    def _item(self, text: msgspec.Raw, position: int) -> wire.CreateTimer | TocsinError:
+    def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer | TocsinError:
         try:
+            check_utf8(bytes(text))
             return self._create.read(text, f"timers[{position}]")
         except InvalidInput as error:
             return error
