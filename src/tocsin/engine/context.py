@@ -52,6 +52,11 @@ class Context:
     _ended: int = 0
     _failure: StoreError | None = None
 
+    @property
+    def namespaces_until(self) -> int:
+        """Until when this node may fire by what it knows of the namespaces, in boot time (rule 23)."""
+        return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us
+
     async def read_namespaces(self) -> list[Namespace]:
         """All of them, as the store has them; raises what the store raises. What this node has learned otherwise since it
         asked, by a change of its own or a later reading, stays as it knows it: the answer may be of before."""

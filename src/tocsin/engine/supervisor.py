@@ -201,20 +201,15 @@ class Supervisor:
         if off:
             self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
             return
-        if not self._verified or done >= self._namespaces_until():
+        if not self._verified or done >= context.namespaces_until:
             await self._verify()
         if self.dispatcher.paused_reason is not None:
             self.dispatcher.resume(wall - sent)
 
-    def _namespaces_until(self) -> int:
-        """Until when this node may go by what it knows of the namespaces, in boot time (rule 23)."""
-        as_of = self._context.namespaces_as_of
-        return 0 if as_of is None else as_of + self._context.limits.namespaces_lease_us
-
     def _renew(self) -> None:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
-            self.dispatcher.renew(min(lease_until, self._namespaces_until()))
+            self.dispatcher.renew(min(lease_until, self._context.namespaces_until))
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile, or changed namespaces without waiting for this node:
