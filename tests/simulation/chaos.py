@@ -52,6 +52,7 @@ class Chaos:
             self._crash, self._restart, self._freeze, self._freeze, self._cut, self._cut, self._cut,
             self._jump, self._drift, self._poison, self._blur, self._part, self._part, self._break,
             self._leave_unread, self._leave_unread, self._leave_unread, self._change_and_go,
+            self._blind,
         )  # fmt: skip
         storm = (
             *(self._leave_unread,) * 3, *(self._blur,) * 3, self._break, self._part, self._freeze,
@@ -75,6 +76,7 @@ class Chaos:
         for node in world.nodes:
             node.link.fault_rate = 0.0
             node.link.cut = ""
+            node.link.blind = False
             node.thaw()
             node.clock.correct()
         world.network.cuts.clear()
@@ -213,6 +215,15 @@ class Chaos:
             await self._insist(lambda service: service.update_namespace(name, secret=str(number)), first=node)
             world.say("namespace", name, "secret", number)
             world.ledger.secret[name] = number
+
+    async def _blind(self, node: Node) -> None:
+        """The node can't read namespaces, of which one is paused meanwhile, for longer than it may go by what it knows."""
+        node.link.blind = True
+        self._world.say("blind", node.name)
+        pausing = self._world.loop.create_task(self._pause_namespace(node))
+        await asyncio.sleep(self._rng.uniform(5, 25))
+        node.link.blind = False
+        await pausing
 
     async def _change_and_go(self, node: Node) -> None:
         """A node changes a secret, of which no other node hears, takes timers, and hands its shards over."""

@@ -38,6 +38,8 @@ class Link:
         #: "" connected; "refused" fails fast; "silent" never answers; "deaf" delivers, but loses the answers.
         self.cut = ""
         self.poison: set[bytes] = set()
+        #: Whether the namespaces can't be read, while everything else works.
+        self.blind = False
         self.round_trip_us_max = 0
         self._store = store
         self._rng = rng
@@ -165,6 +167,9 @@ class Link:
         return await self._call(work, writes="put_namespace")
 
     async def namespaces(self) -> list[Namespace]:
+        if self.blind:
+            await asyncio.sleep(0.001)
+            raise StoreUnavailable("the namespaces can't be read now")
         return await self._call(self._store.namespaces)
 
 

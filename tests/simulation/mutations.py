@@ -389,7 +389,7 @@ MUTATIONS = [
         "rings before the lapsed lease is verified",
         6,
         "engine/supervisor.py",
-        "        if not self._verified or done >= self._namespaces_until():\n            await self._verify()\n",
+        "        if not self._verified or done >= context.namespaces_until:\n            await self._verify()\n",
         "",
     ),
     _one(
@@ -517,7 +517,7 @@ MUTATIONS = [
         [
             (
                 SUPERVISOR,
-                "self.dispatcher.renew(min(lease_until, self._namespaces_until()))",
+                "self.dispatcher.renew(min(lease_until, self._context.namespaces_until))",
                 "self.dispatcher.renew(lease_until)",
             ),
             (

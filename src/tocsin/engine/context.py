@@ -67,6 +67,11 @@ class Context:
         """How many bytes of stored records, at least 1."""
         return max(self.limits.window_bytes_max // self.shards_owned, 1)
 
+    @property
+    def namespaces_until(self) -> int:
+        """Until when this node may fire by what it knows of the namespaces, in boot time (rule 23)."""
+        return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us
+
     async def read_namespaces(self) -> list[Namespace]:
         """All of them, as the store has them; raises what the store raises. What this node has learned otherwise since it
         asked, by a change of its own or a later reading, stays as it knows it: the answer may be of before."""

@@ -220,7 +220,7 @@ class Supervisor:
         if off:
             self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
             return
-        if not self._verified or done >= self._namespaces_until():
+        if not self._verified or done >= context.namespaces_until:
             await self._verify()
         if refused is not None and (waiting := self._too_much_unwritten()):
             self.dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
@@ -228,15 +228,10 @@ class Supervisor:
         if self.dispatcher.paused_reason is not None:
             self.dispatcher.resume(wall - sent)
 
-    def _namespaces_until(self) -> int:
-        """Until when this node may go by what it knows of the namespaces, in boot time (rule 23)."""
-        as_of = self._context.namespaces_as_of
-        return 0 if as_of is None else as_of + self._context.limits.namespaces_lease_us
-
     def _renew(self) -> None:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
-            self.dispatcher.renew(min(lease_until, self._namespaces_until()))
+            self.dispatcher.renew(min(lease_until, self._context.namespaces_until))
 
     async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
         """The store's clock; and why it took no heartbeat, where that changes nothing: nobody else can own the shards of a
