@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.agent_simulation import mutations as agent
+
 from .mutations import MUTATIONS, SOURCE, Mutation, apply
 
 _ROOT = SOURCE.parents[1]
@@ -25,7 +27,8 @@ def hunt(mutation: Mutation, *, seeds: int, seconds: float) -> tuple[str, str]:
         copy = Path(folder) / "tocsin"
         shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "static", "node_modules"))
         apply(mutation, copy)
-        for module, count in (("tests.properties", 10 * seeds), ("tests.simulation", seeds)):
+        for module, fixed in mutation.proofs:
+            count = fixed or (10 * seeds if module == "tests.properties" else seeds)
             command = [sys.executable, "-m", module, str(count), "--tail", "0"]
             environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
             try:
@@ -59,7 +62,7 @@ def main() -> int:
         print(f"the unchanged source fails, so that nothing can be told: {words}")
         return 1
     survivors = []
-    for mutation in MUTATIONS:
+    for mutation in [*MUTATIONS, *agent.MUTATIONS]:
         if options.names and mutation.name not in options.names:
             continue
         began = time.perf_counter()
@@ -67,7 +70,7 @@ def main() -> int:
         if not caught_by:
             survivors.append(mutation.name)
         took = time.perf_counter() - began
-        rule = f"rule {mutation.rule}" if mutation.rule else "store"
+        rule = f"rule {mutation.rule}" if mutation.rule else "agent" if mutation.proofs is agent.PROOFS else "store"
         print(f"{mutation.name:52} {rule:8} {caught_by or 'SURVIVED':11} {took:5.1f} s  {words[:110]}", flush=True)
     print(f"{len(survivors)} survived: {survivors}" if survivors else "all caught")
     return 1 if survivors else 0

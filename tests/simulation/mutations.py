@@ -18,11 +18,13 @@ SESSION = "cluster/session.py"
 
 
 class Mutation(NamedTuple):
-    """`rule` is the engine's rule by number; 0 names the store."""
+    """`rule` is the engine's rule by number; 0 names the store. `proofs` are the programs that may notice it, each with the
+    number of its seeds where that isn't the hunt's."""
 
     name: str
     rule: int
     edits: list[tuple[str, str, str]]
+    proofs: tuple[tuple[str, int], ...] = (("tests.properties", 0), ("tests.simulation", 0))
 
 
 def _one(name: str, rule: int, file: str, old: str, new: str) -> Mutation:

@@ -25,13 +25,13 @@ from tocsin.agent.timer.polling import PollingTimers
 from tocsin.agent.timer.ports import Timers
 from tocsin.buses.embedded import EmbeddedBus
 from tocsin.buses.nats import NatsBus
-from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.plain import check_request
 from tocsin.config import Settings
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Requester
 from tocsin.service import TimerService
 
 
@@ -42,36 +42,41 @@ class AgentModules:
         self,
         settings: Settings,
         database: AgentDatabase,
-        client: HttpCaller,
+        client: Requester,
         caller: AgentCaller,
         service: TimerService,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
+        *,
+        bus: Callable[[Registry], Bus] | None = None,
+        chance: random.Random | None = None,
     ) -> None:
+        """`bus` makes another one than the settings name; `chance` is what spreads repetitions."""
         limits = settings.agent_limits()
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
         self._observe = observe
         self._abandon_timeout_us = limits.command_timeout_us
         self._drain_timeout_us = settings.engine_limits().drain_timeout_us
-        self._bus = bus = _make_bus(settings, registry, observe, database)
+        made = _make_bus(settings, registry, observe, database) if bus is None else bus(registry)
+        self._bus = made
         orchestration = Orchestration(database.calls, registry, clock, limits, observe)
-        orchestration.attach(bus)
+        orchestration.attach(made)
         self._watchdog = Watchdog(database.calls, registry, clock, limits, observe)
         timers: Timers
         if settings.agent_timer == "engine":
             timers = EngineTimers(service, caller, clock, limits)
         else:
             timers = PollingTimers(database.timers, clock, limits, observe)
-        self._timer = TimerModule(timers, bus, registry, clock, observe)
+        self._timer = TimerModule(timers, made, registry, clock, observe)
         self._timer.attach()
         self._executor = Executor(database.executions, client, registry, clock, limits, observe)
         checks = ExecutionChecks(database.executions, self._executor, registry, clock, limits, observe)
-        ExecutionHandlers(self._executor, checks, registry).subscribe(bus)
-        self._dispatcher = OutboxDispatcher(database.outbox, bus, clock, limits, observe, random.Random())
+        ExecutionHandlers(self._executor, checks, registry).subscribe(made)
+        self._dispatcher = OutboxDispatcher(database.outbox, made, clock, limits, observe, chance or random.Random())
         input_checks = Checks(partial(check_request, limits=settings.callback_limits()), rules.url, rules.instant)
-        self.calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, input_checks)
+        self.calls = ServiceCalls(made, database.queries, registry, clock, limits, new_id, input_checks)
 
     async def start(self) -> None:
         """Begins to take and make calls. Raises BusUnavailable, StoreError or ConfigError; `abandon` has to follow then."""

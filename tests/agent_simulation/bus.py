@@ -1,0 +1,248 @@
+"""A broker that goes away, loses confirmations and acknowledgements, repeats messages and forgets all it had."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from tocsin.agent.messages import Registry
+from tocsin.buses.answering import Answering
+from tocsin.buses.delivery import DeadLetter, Subscription
+from tocsin.buses.embedded import EmbeddedBus
+from tocsin.buses.limits import BusLimits
+from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
+
+if TYPE_CHECKING:
+    from .world import World
+
+#: How long the broker waits for an acknowledgement before it sends a message again.
+_ACK_WAIT_S = 30.0
+_REQUESTS_MAX = 1_000
+
+
+class Consumer:
+    """One subscriber as the broker knows it: what it has acknowledged, by sequence number."""
+
+    def __init__(self, types: Collection[str]) -> None:
+        self.types = frozenset(types)
+        self.acknowledged: set[int] = set()
+
+
+class Broker:
+    """One stream. It knows one process at a time, the one that came last."""
+
+    def __init__(self, world: World, rng: random.Random) -> None:
+        self.world = world
+        self.rng = rng
+        self.away = False
+        self.confirmations_lost_rate = 0.0
+        self.acknowledgements_lost_rate = 0.0
+        self.deliveries_lost_rate = 0.0
+        self.stream: list[Envelope] = []
+        self.consumers: dict[str, Consumer] = {}
+        self.attached: SimulatedBus | None = None
+        self._ids: set[str] = set()
+
+    def store(self, envelope: Envelope) -> None:
+        """A message has come; one that is known by its id is dropped."""
+        if envelope.id in self._ids:
+            return
+        self._ids.add(envelope.id)
+        self.stream.append(envelope)
+        self.send(len(self.stream) - 1)
+
+    def send(self, sequence: int) -> None:
+        """Delivers it to whoever has not acknowledged it, now and again."""
+        if self.attached is None or self.away or sequence >= len(self.stream):
+            return
+        envelope, unacknowledged = self.stream[sequence], False
+        for name, consumer in self.consumers.items():
+            if envelope.type in consumer.types and sequence not in consumer.acknowledged:
+                unacknowledged = True
+                if self.rng.random() >= self.deliveries_lost_rate:
+                    self.attached.arrive(name, envelope, sequence, self.rng.uniform(0.0005, 0.005))
+        if unacknowledged:
+            self.world.outside(_ACK_WAIT_S, self.send, sequence)
+
+    def acknowledge(self, bus: SimulatedBus, subscriber: str, sequence: int) -> None:
+        """The message is settled."""
+        if bus is self.attached and not self.away and self.rng.random() >= self.acknowledgements_lost_rate:
+            self.consumers[subscriber].acknowledged.add(sequence)
+
+    def attach(self, bus: SimulatedBus) -> None:
+        """Everything that was not acknowledged comes again, in order."""
+        self.attached = bus
+        for name, types in bus.types.items():
+            self.consumers.setdefault(name, Consumer(types))
+        for sequence in range(len(self.stream)):
+            self.send(sequence)
+
+    def leave(self) -> None:
+        """Nobody can reach it."""
+        self.away = True
+
+    def come_back(self) -> None:
+        """Clients connect again."""
+        self.away = False
+        if self.attached is not None:
+            self.world.outside(self.rng.uniform(0.05, 5.0), self._attach_again, self.attached)
+
+    def _attach_again(self, bus: SimulatedBus) -> None:
+        if bus is self.attached and not self.away:
+            self.attach(bus)
+
+    def forget(self) -> None:
+        """Its disk was lost."""
+        self.stream.clear()
+        self._ids.clear()
+        for consumer in self.consumers.values():
+            consumer.acknowledged.clear()
+
+
+class _Arrival(NamedTuple):
+    subscriber: str
+    sequence: int
+
+
+class SimulatedBus:
+    """The port Bus over the broker, with the real delivery and answering of all buses."""
+
+    def __init__(self, broker: Broker, registry: Registry) -> None:
+        self.types: dict[str, Collection[str]] = {}
+        self._broker = broker
+        self._world = broker.world
+        self._registry = registry
+        self._context = contextvars.copy_context()
+        self._completions = Completions()
+        self._subscriptions: dict[str, Subscription[_Arrival]] = {}
+        self._answering: dict[str, Answering] = {}
+        self._arrives_s: dict[str, float] = {}
+        self._closed = False
+
+    def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
+        """See the port."""
+        self.types[subscriber] = types
+        self._subscriptions[subscriber] = Subscription(
+            subscriber, handler, batch_max, self._world.bus_limits, self._world.observe,
+            settled=lambda arrival: self._broker.acknowledge(self, *arrival), given_up=self._given_up,
+        )  # fmt: skip
+
+    def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
+        """See the port."""
+        answering = Answering(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
+        self._answering.update(dict.fromkeys(types, answering))
+
+    @property
+    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
+        return [*self._subscriptions.values(), *dict.fromkeys(self._answering.values())]
+
+    async def start(self) -> None:
+        """See the port."""
+        await asyncio.sleep(0.01)
+        if self._broker.away:
+            raise BusUnavailable("the broker is away")
+        for part in self._parts:
+            part.start()
+        self._broker.attach(self)
+
+    def post(self, envelope: Envelope, done: Done) -> None:
+        """See the port."""
+        try:
+            self._registry.check(envelope)
+        except InvalidMessage as error:
+            self._completions.add(done, error)
+            return
+        self._world.posted(envelope)
+        if self._broker.away or self._closed:
+            self._completions.add(done, BusUnavailable("the broker is away"))
+        else:
+            self._world.outside(self._broker.rng.uniform(0.0005, 0.005), self._reach, envelope, done)
+
+    def _reach(self, envelope: Envelope, done: Done) -> None:
+        broker = self._broker
+        error: Exception | None = None
+        if broker.away:
+            error = BusUnavailable("the broker went away")
+        else:
+            broker.store(envelope)
+            if broker.rng.random() < broker.confirmations_lost_rate:
+                error = BusUnavailable("the confirmation was lost")
+        self._context.run(self._world.loop.call_later, broker.rng.uniform(0.0005, 0.005), done, error)
+
+    async def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """See the port."""
+        await publish_all(self.post, envelopes)
+
+    async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
+        """See the port."""
+        self._registry.check(envelope)
+        await asyncio.sleep(self._broker.rng.uniform(0.0005, 0.005))
+        if self._broker.away or self._closed:
+            raise BusUnavailable("the broker is away")
+        future: asyncio.Future[Envelope | Exception] = asyncio.get_running_loop().create_future()
+        self._answering[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
+        try:
+            async with asyncio.timeout(timeout_us / 1e6):
+                reply = await future
+        except TimeoutError:
+            raise RequestUnanswered("no reply came") from None
+        if isinstance(reply, Exception):
+            raise reply
+        if self._broker.away:
+            raise BusUnavailable("the reply was lost")
+        return reply
+
+    def arrive(self, subscriber: str, envelope: Envelope, sequence: int, delay_s: float) -> None:
+        """The broker sends a message; one subscriber's arrive in their order."""
+        at_s = max(self._world.loop.time() + delay_s, self._arrives_s.get(subscriber, 0.0))
+        self._arrives_s[subscriber] = at_s
+        self._context.run(self._world.loop.call_at, at_s, partial(self._arrived, subscriber, envelope, sequence))
+
+    def _arrived(self, subscriber: str, envelope: Envelope, sequence: int) -> None:
+        if not self._closed:
+            self._subscriptions[subscriber].offer(envelope, _Arrival(subscriber, sequence))
+
+    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+        self._world.broken("DEAD LETTER", f"{letter.envelope.type} of {letter.subscriber}: {letter.error}")
+
+    @property
+    def waiting(self) -> int:
+        """See the port."""
+        return sum(subscription.unsettled for subscription in self._subscriptions.values())
+
+    @property
+    def connected(self) -> bool:
+        """See the port."""
+        return not self._broker.away
+
+    async def drain(self) -> None:
+        """See the port."""
+        await asyncio.gather(*(part.drain() for part in self._parts))
+
+    async def close(self) -> None:
+        """See the port."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.gather(*(part.close() for part in self._parts))
+
+
+class WatchedEmbeddedBus(EmbeddedBus):
+    """The bus within the process; the world sees what is posted."""
+
+    def __init__(self, world: World, registry: Registry) -> None:
+        super().__init__(world.bus_limits, registry.check, world.observe)
+        self._world = world
+
+    def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
+        """See the port."""
+        self._world.posted(envelope)
+        super().post(envelope, done)
+
+
+BUS_LIMITS = BusLimits(ids_remembered_max=200)

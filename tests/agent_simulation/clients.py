@@ -1,0 +1,78 @@
+"""Tenants: each submits a call again and again under its id until it is accepted, and may delete it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from tocsin.agent.api.validation import Submission
+from tocsin.model.errors import ServiceCallNotFound, ServiceCallNotScheduled
+from tocsin.model.instants import format_instant
+
+if TYPE_CHECKING:
+    from .world import World
+
+#: Longer than a command may wait for its reply.
+_PATIENCE_S = 12.0
+_SECOND = 1_000_000
+
+
+class Client:
+    """One call."""
+
+    def __init__(self, world: World, number: int, rng: random.Random) -> None:
+        self.number = number
+        self.tenant_id = world.tenants[number % len(world.tenants)]
+        self.call_id = world.new_id()
+        self.due_at: int | None = None
+        self.accepted = False
+        #: True once the deletion was acknowledged, None while it may have happened.
+        self.deleted: bool | None = False
+        self._world = world
+        self._rng = rng
+
+    async def run(self) -> None:
+        """From the submission to its end."""
+        world, rng = self._world, self._rng
+        await asyncio.sleep(rng.uniform(0, world.submitting_s))
+        if rng.random() < 0.6:
+            self.due_at = world.now_us() + int(rng.choice((0.2, 10, 90)) * rng.random() * _SECOND)
+        host = rng.choice(world.hosts)
+        sent = Submission(
+            f"call {self.number}", "POST", f"http://{host}/{self.number}", {}, None,
+            None if self.due_at is None else format_instant(self.due_at), (), self.call_id, None,
+        )  # fmt: skip
+        while not self.accepted:
+            self.accepted = await self._try("submit", sent)
+        world.say("accepted", self.number)
+        if self.due_at is not None and rng.random() < 0.15:
+            await asyncio.sleep(rng.uniform(0, 20))
+            self.deleted = None
+            if await self._try("delete", None):
+                self.deleted = True
+                world.say("deleted", self.number)
+
+    async def _try(self, action: str, sent: Submission | None) -> bool:
+        process = self._world.process
+        if process.modules is None:
+            await asyncio.sleep(0.5)
+            return False
+        calls = process.modules.calls
+        asking = process.inside(
+            calls.delete(self.tenant_id, self.call_id, "")
+            if sent is None
+            else calls.submit(self.tenant_id, sent, f"request-{self.number}")
+        )
+        await asyncio.wait({asking}, timeout=_PATIENCE_S)
+        if not asking.done():
+            return False
+        error = asking.exception()
+        if error is None:
+            return True
+        if sent is None and isinstance(error, ServiceCallNotScheduled):
+            self.deleted = False
+        elif sent is not None and self.deleted is False and isinstance(error, ServiceCallNotFound):
+            self._world.broken("LOST", f"call {self.number}")
+        await asyncio.sleep(0.3)
+        return False

@@ -1,0 +1,157 @@
+"""The agent's database: its real statements on SQLite in memory, behind a connection that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.pool import StaticPool
+
+from tocsin.agent.adapters.sql.execution_log import SqlExecutionLog
+from tocsin.agent.adapters.sql.outbox import SqlOutbox
+from tocsin.agent.adapters.sql.queries import SqlCallQueries
+from tocsin.agent.adapters.sql.schema import migrate
+from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
+from tocsin.agent.adapters.sql.timer_schedules import SqlTimerStore
+from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+
+if TYPE_CHECKING:
+    from .world import World
+
+T = TypeVar("T")
+
+#: How long a client of a silent server waits before it gives up.
+_PATIENCE_S = 5.0
+
+
+def _connection() -> Connection:
+    args = {"isolation_level": None, "check_same_thread": False, "cached_statements": 256}
+    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args=args)
+    return engine.connect()
+
+
+@cache
+def _migrated() -> sqlite3.Connection:
+    """An empty database of the newest schema, to be copied."""
+    connection = _connection()
+    migrate(connection, "the simulated database")
+    driver: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
+    return driver
+
+
+class Tables:
+    """What is durable. `term` counts the processes that had it; `away` is how the server is out of reach: "" if it isn't,
+    "refusing" or "silent"."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.term = 0
+        self.away = ""
+        self.unknown_rate = 0.0
+        self.failure_rate = 0.0
+        self.rng = rng
+        self.connection = _connection()
+        driver: sqlite3.Connection = self.connection.connection.dbapi_connection  # type: ignore[assignment]
+        _migrated().backup(driver)
+        driver.execute("PRAGMA foreign_keys = ON")
+        self.answers_s = 0.0
+
+    def transaction(self, work: Callable[[Connection], T]) -> T:
+        """All of the work, or nothing."""
+        self.connection.exec_driver_sql("BEGIN")
+        try:
+            result = work(self.connection)
+        except BaseException:
+            self.connection.rollback()
+            raise
+        self.connection.commit()
+        return result
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """Looked at from outside."""
+        return [tuple(row) for row in self.connection.exec_driver_sql(sql)]
+
+
+class SimulatedDatabase:
+    """The port Database for one process: `backend.Database`. Writes are fenced by its term."""
+
+    shared = True
+
+    def __init__(self, world: World, tables: Tables) -> None:
+        self._world = world
+        self._tables = tables
+        tables.term += 1
+        self.term = tables.term
+        self.identity = "simulated"
+        self.outbox = SqlOutbox(self)
+        self.calls = SqlServiceCalls(self.outbox)
+        self.timers = SqlTimerStore(self)
+        self.executions = SqlExecutionLog(self, self.outbox)
+        self.queries = SqlCallQueries(self)
+
+    @property
+    def held(self) -> bool:
+        """See the port."""
+        return self.term == self._tables.term
+
+    async def write(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None = None,
+        unknown: Callable[[], None] | None = None,
+    ) -> T:
+        """See the port."""
+        task = asyncio.get_running_loop().create_task(self._write(work, committed, unknown))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def _write(
+        self,
+        work: Callable[[Connection], T],
+        committed: Callable[[], None] | None,
+        unknown: Callable[[], None] | None,
+    ) -> T:
+        tables, rng = self._tables, self._tables.rng
+        await self._ask()
+        if rng.random() < tables.failure_rate:
+            raise StoreUnavailable("the server had enough")
+        lost = rng.random() < tables.unknown_rate
+        if lost and rng.random() < 0.5:
+            self._world.say("commit lost")
+        else:
+            result = tables.transaction(work)
+        # Answers come in the order of commits.
+        answered_s = max(self._world.loop.time() + rng.uniform(0.0005, 0.02), tables.answers_s)
+        tables.answers_s = answered_s
+        await asyncio.sleep(answered_s - self._world.loop.time())
+        if lost or tables.away:
+            self._world.say("commit unknown")
+            if unknown is not None:
+                unknown()
+            raise OutcomeUnknown("the connection broke during the commit")
+        if committed is not None:
+            committed()
+        return result
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """See the port."""
+        await self._ask()
+        result = self._tables.transaction(work)
+        await asyncio.sleep(self._tables.rng.uniform(0.0005, 0.01))
+        if self._tables.away or self._tables.rng.random() < self._tables.failure_rate:
+            raise StoreUnavailable("the answer was lost")
+        return result
+
+    async def _ask(self) -> None:
+        tables = self._tables
+        await asyncio.sleep(tables.rng.uniform(0.0005, 0.01))
+        if tables.away == "silent":
+            await asyncio.sleep(_PATIENCE_S)
+        if tables.away:
+            raise StoreUnavailable("the server is away")
+        if not self.held:
+            raise StoreUnavailable("another process runs the agent now")

@@ -1,0 +1,127 @@
+"""A process that runs the agent: the real modules, put together by the real composition root."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tocsin.agent.limits import AgentLimits
+from tocsin.agent.messages import Registry
+from tocsin.buses.limits import BusLimits
+from tocsin.config import Settings
+from tocsin.model.validation import InputLimits, InputRules
+from tocsin.ports.bus import Bus
+from tocsin.server.agent_modules import AgentModules
+from tocsin.testing.simulation_loop import NODE
+
+from .bus import SimulatedBus, WatchedEmbeddedBus
+from .database import SimulatedDatabase
+from .receiver import SimulatedClient
+
+if TYPE_CHECKING:
+    from .world import World
+
+T = TypeVar("T")
+
+
+class SimulatedSettings(Settings):
+    """Settings whose limits are the simulation's."""
+
+    def agent_limits(self) -> AgentLimits:
+        """Set by the world."""
+        return _limits[0]
+
+    def bus_limits(self) -> BusLimits:
+        """Set by the world."""
+        return _limits[1]
+
+
+_limits: list[Any] = [AgentLimits(), BusLimits()]
+_RULES = InputRules(InputLimits(), lambda url: None)
+
+
+class Process:
+    """One life of it. `modules` is None until it has started, and after its end."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.name = f"p{number}"
+        self.modules: AgentModules | None = None
+        self.database: SimulatedDatabase | None = None
+        self.over = False
+        self._world = world
+        self._number = number
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Runs it as a part of the process, so that freezing the process stops it."""
+        context = contextvars.copy_context()
+        context.run(NODE.set, self.name)
+        task = self._world.loop.create_task(work, context=context)
+        self._tasks.append(task)
+        return task
+
+    def forget(self) -> None:
+        """What a stopped process was asked and never began."""
+        for task in self._tasks:
+            work = task.get_coro()
+            if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+                work.close()
+
+    def start(self) -> None:
+        """Tries until it runs."""
+        self.inside(self._start())
+
+    async def _start(self) -> None:
+        world = self._world
+        while not self.over:
+            world.say(self.name, "starts")
+            _limits[:] = world.limits, world.bus_limits
+            self.database = database = SimulatedDatabase(world, world.tables)
+            modules = AgentModules(
+                world.settings,
+                database,  # type: ignore[arg-type]
+                SimulatedClient(world.receivers),
+                None,  # type: ignore[arg-type]  # of timers by the engine
+                None,  # type: ignore[arg-type]
+                world,
+                _RULES,
+                world.observe,
+                bus=self._make_bus,
+                chance=world.rng("process", self._number),
+            )
+            try:
+                await modules.start()
+            except Exception as error:  # noqa: BLE001 -- as the node that runs the agent does it
+                world.say(self.name, "did not start", error)
+                await modules.abandon()
+                await asyncio.sleep(1.0)
+            else:
+                world.say(self.name, "runs")
+                self.modules = modules
+                return
+
+    def _make_bus(self, registry: Registry) -> Bus:
+        if self._world.broker is None:
+            return WatchedEmbeddedBus(self._world, registry)
+        return SimulatedBus(self._world.broker, registry)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it moves any more."""
+        self.over, self.modules = True, None
+        self._world.loop.freeze(self.name)
+
+    async def stop(self) -> None:
+        """In order."""
+        modules, self.modules, self.over = self.modules, None, True
+        if modules is not None:
+            await modules.drain()
+            await modules.stop()
+
+    async def abandon(self) -> None:
+        """Another process has the database."""
+        modules, self.modules, self.over = self.modules, None, True
+        if modules is not None:
+            await modules.abandon()
