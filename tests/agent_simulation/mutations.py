@@ -9,7 +9,6 @@ CHECKS = "agent/execution/checks.py"
 OUTGOING = "agent/execution/outgoing.py"
 EXECUTOR = "agent/execution/executor.py"
 OUTBOX = "agent/outbox/dispatcher.py"
-HANDLERS = "agent/timer/polling.py"
 
 #: Where these are hunted, with how many seeds.
 PROOFS = (("tests.agent_simulation", 300),)
@@ -73,17 +72,5 @@ MUTATIONS = [
         EXECUTOR,
         "                if order.execution_id in added:\n",
         "                if True:\n",
-    ),
-    _one(
-        "interrupted executions are not recovered",
-        "agent/execution/recovery.py",
-        "    while rows := await log.unfinished(rows_max):\n",
-        "    while rows := []:\n",
-    ),
-    _one(
-        "schedules are marked before they are published",
-        HANDLERS,
-        "            await on_due(entries)\n",
-        "            await self._store.mark_fired(keys, self._clock.now_us())\n            await on_due(entries)\n",
     ),
 ]
