@@ -12,10 +12,10 @@ SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate mutants bench bench-cluster docs lock clean pages
+.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate simulate-agent mutants bench bench-cluster docs lock clean pages
 
 help: ## list the commands
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin needs Python 3.11 or newer; name one with PYTHON=…" >&2; exit 1; }
@@ -104,7 +104,10 @@ format: $(VENV)/.dev ## format the code
 simulate: $(VENV)/.dev ## simulate the engine with faults: make simulate SEEDS=10000
 	@$(BIN)/python -m tests.simulation $(SEEDS) --jobs $(JOBS) $(ARGS)
 
-mutants: $(VENV)/.dev ## drop the engine's rules one by one and show what notices
+simulate-agent: $(VENV)/.dev ## simulate the service agent with faults: make simulate-agent SEEDS=2000
+	@$(BIN)/python -m tests.agent_simulation $(SEEDS) --jobs $(JOBS) $(ARGS)
+
+mutants: $(VENV)/.dev ## drop the rules of engine and agent one by one and show what notices
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
 
 bench: $(VENV)/.dev ## measure, print a table, write bench/results/*.json

@@ -43,6 +43,7 @@ class Broker:
         self.away = False
         self.confirmations_lost_rate = 0.0
         self.acknowledgements_lost_rate = 0.0
+        self.deliveries_lost_rate = 0.0
         self.stream: list[Envelope] = []
         self.consumers: dict[str, Consumer] = {}
         self.attached: SimulatedBus | None = None
@@ -64,7 +65,8 @@ class Broker:
         for name, consumer in self.consumers.items():
             if envelope.type in consumer.types and sequence not in consumer.acknowledged:
                 unacknowledged = True
-                self.attached.arrive(name, envelope, sequence, self.rng.uniform(0.0005, 0.005))
+                if self.rng.random() >= self.deliveries_lost_rate:
+                    self.attached.arrive(name, envelope, sequence, self.rng.uniform(0.0005, 0.005))
         if unacknowledged:
             self.world.outside(_ACK_WAIT_S, self.send, sequence)
 

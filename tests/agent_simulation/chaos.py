@@ -22,13 +22,14 @@ class Chaos:
         if world.broker is not None:
             world.broker.confirmations_lost_rate = rng.choice((0.0, 0.05))
             world.broker.acknowledgements_lost_rate = rng.choice((0.0, 0.1))
+            world.broker.deliveries_lost_rate = rng.choice((0.0, 0.3))
 
     async def run(self, until_s: float) -> None:
         """Returns when everything is repaired."""
         rng, world = self._rng, self._world
         kinds = [self._database_away, self._database_away]
         if world.broker is not None:
-            kinds += [self._broker_away, self._broker_away, self._broker_forgets]
+            kinds += [self._broker_away, self._broker_away, self._broker_forgets, self._broker_forgets]
         if world.mortal:
             kinds += [self._kill, self._restart, self._freeze, self._take_over]
         else:
@@ -40,6 +41,7 @@ class Chaos:
         world.tables.unknown_rate = world.tables.failure_rate = 0.0
         if world.broker is not None:
             world.broker.confirmations_lost_rate = world.broker.acknowledgements_lost_rate = 0.0
+            world.broker.deliveries_lost_rate = 0.0
 
     def _a_while_s(self) -> float:
         return self._rng.choice((2, 20, 90)) * self._rng.random()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Registry
 from tocsin.buses.limits import BusLimits
+from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config import Settings
+from tocsin.engine.limits import EngineLimits
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
 from tocsin.server.agent_modules import AgentModules
@@ -34,11 +36,20 @@ class SimulatedSettings(Settings):
         """Set by the world."""
         return _limits[0]
 
+    def engine_limits(self) -> EngineLimits:
+        """The usual ones."""
+        return _ENGINE
+
+    def callback_limits(self) -> CallbackLimits:
+        """The usual ones."""
+        return _CALLBACKS
+
     def bus_limits(self) -> BusLimits:
         """Set by the world."""
         return _limits[1]
 
 
+_ENGINE, _CALLBACKS = EngineLimits(), CallbackLimits()
 _limits: list[Any] = [AgentLimits(), BusLimits()]
 _RULES = InputRules(InputLimits(), lambda url: None)
 
@@ -97,7 +108,7 @@ class Process:
             except Exception as error:  # noqa: BLE001 -- as the node that runs the agent does it
                 world.say(self.name, "did not start", error)
                 await modules.abandon()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(3.0)
             else:
                 world.say(self.name, "runs")
                 self.modules = modules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tocsin.agent.messages import ordered_at
 from tocsin.model.instants import parse_instant
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _END = ("ServiceCallSucceeded", "ServiceCallFailed")
 _CALLS = "SELECT service_call_id, status, due_at, outcome_meta, execution_id, executions FROM service_calls"
 _LOG = """
-    SELECT service_call_id, execution_id, finished_at, response_status, response_body, error_message
+    SELECT service_call_id, execution_id, started_at, finished_at, response_status, response_body, error_message
     FROM http_execution_log ORDER BY started_at
 """
 _OUTBOX = "SELECT aggregate_id, envelope_id, event_type FROM outbox ORDER BY id"
@@ -32,6 +33,7 @@ class _Call(NamedTuple):
 
 class _Execution(NamedTuple):
     execution_id: str
+    started_at: str
     finished_at: str | None
     status: str | None
     body: str | None
@@ -40,6 +42,11 @@ class _Execution(NamedTuple):
     @property
     def interrupted(self) -> bool:
         return self.error is not None and self.error.startswith("interrupted")
+
+    def late(self, start_timeout_us: int) -> bool:
+        """Whether it began although it was too late for it."""
+        waited_us = parse_instant(self.started_at) - ordered_at(self.execution_id)
+        return waited_us >= start_timeout_us and not (self.error or "").startswith("START_TIMEOUT")
 
 
 def reckon(world: World) -> None:
@@ -91,6 +98,8 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
         return "TWICE", f"sent {sent} times; {what}"
     if interrupted and not world.mortal:
         return "INTERRUPTED BY NOBODY", what
+    if any(execution.late(world.limits.start_timeout_us) and not execution.interrupted for execution in call.log):
+        return "TOO LATE", what
     if not _in_order(world, client, call):
         return "ORDER", f"{world.posts.get(client.call_id)}; {what}"
     problem = _untrue(world, number, call, interrupted, sent)

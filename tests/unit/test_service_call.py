@@ -103,6 +103,22 @@ def test_a_call_for_later_is_scheduled():
     )
 
 
+def test_the_event_of_a_submission_keeps_no_secret():
+    secret = msgspec.structs.replace(SPEC, url="http://service/x?api_key=abc123&a=b")
+    step = service_call.submit(
+        SubmitServiceCall(World().id, "bill", secret, "f"),
+        tenant_id=World().new_id(),
+        correlation_id="corr",
+        now_us=EPOCH_US,
+        new_id=World().new_id,
+        limits=LIMITS,
+    )
+    submitted = step.messages[0]
+    assert isinstance(submitted, ServiceCallSubmitted)
+    assert "abc123" not in submitted.url
+    assert submitted.url.endswith("&a=b")
+
+
 @pytest.mark.parametrize("due_at", [None, EPOCH_US, EPOCH_US - 5 * SECOND])
 def test_a_call_for_now_runs_at_once(due_at: int | None):
     world = World(due_at)

@@ -35,6 +35,7 @@ from tocsin.agent.messages import (
     SubmitServiceCall,
     ordered_at,
 )
+from tocsin.model.redaction import redact_url
 
 
 class Status(StrEnum):
@@ -119,7 +120,7 @@ def submit(
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
-    submitted = ServiceCallSubmitted(key, call.name, spec.method, spec.url, call.due_at, call.tags)
+    submitted = ServiceCallSubmitted(key, call.name, spec.method, redact_url(spec.url), call.due_at, call.tags)
     if runs:
         step = _order(call, now_us=now_us, new_id=new_id, limits=limits)
         return Step(step.after, (submitted, *step.messages))

@@ -1,0 +1,68 @@
+"""Some seeds in every test run; `make simulate-agent` runs as many as one likes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.mutations import misfits
+
+from .mutations import MUTATIONS
+from .world import World
+
+_CHUNK = 50
+_HERE = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 150, _CHUNK))
+def test_outcomes_are_true_whatever_happens(first: int) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(first, first + _CHUNK):
+        world = World(seed)
+        violation = world.run()
+        assert violation is None, f"seed {seed}: {violation}"
+        happened.update(str(line[1]) for line in world.trace)
+    # A simulation in which nothing goes wrong proves nothing.
+    for what in (
+        "commit unknown",
+        "commit lost",
+        "broker away",
+        "kill",
+        "freeze",
+        "CallRescued",
+        "ExecutionsInterrupted",
+    ):
+        assert happened[what] > 0, happened
+
+
+def test_a_seed_replays_whatever_the_hash_seed() -> None:
+    program = """
+from tests.agent_simulation.world import World
+for seed in (1, 4, 7):
+    world = World(seed)
+    world.run()
+    print(world.fingerprint())
+"""
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=_HERE,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_every_mutation_still_applies(mutation: object) -> None:
+    assert misfits(mutation) == []  # type: ignore[arg-type]
