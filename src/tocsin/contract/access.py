@@ -17,9 +17,12 @@ class KeyRing(Protocol):
     def required(self) -> bool:
         """Whether a request without a key is refused."""
 
+    def by_id(self, key_id: str) -> ApiKey | None:
+        """The key of that id, if it is in force."""
+
     def lookup(self, hash: str) -> ApiKey | None:
-        """The key stored under this SHA-256. Finding a hash in a table tells nothing, in time or otherwise, about the
-        secret behind another."""
+        """The key stored under this SHA-256, if it is in force. Finding a hash in a table tells nothing, in time or
+        otherwise, about the secret behind another."""
 
 
 def authenticate(authorization: bytes | None, keys: KeyRing) -> ApiKey | None:

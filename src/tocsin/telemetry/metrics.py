@@ -60,6 +60,7 @@ GAUGES: dict[str, str] = {
     "tocsin_shards_owned": "Shards this node owns.",
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
+    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 

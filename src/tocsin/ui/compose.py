@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
 
@@ -35,7 +34,7 @@ from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.sessions import Sessions, SignOuts
+from tocsin.ui.sessions import Sessions, SignIns
 
 
 def compose(
@@ -44,26 +43,24 @@ def compose(
     rules: InputRules,
     clock: Clock,
     keys: KeyRing,
-    sign_outs: SignOuts,
+    sign_ins: SignIns,
     figures: Figures,
     call_figures: CallFigures,
     agent: AgentSource,
     hosts: Hosts,
-    secret: bytes | None = None,
     relay: Relay | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
     """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
-    shows some. `secret` is what the nodes behind one address share, so that a sign-in holds on all of them; without one it
-    holds in this process. `relay` brings what this node can't answer without the agent to the node that has it."""
+    shows some. `relay` brings what this node can't answer without the agent to the node that has it."""
     limits = limits or UiLimits()
     assets = assets or Assets()
     intake = Intake(rules)
-    sessions = Sessions(keys, sign_outs, limits, time.time, secret or secrets.token_bytes(32))
+    sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
-    pages = Pages(assets, keys_required=keys.required)
+    pages = Pages(assets, keys=keys)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
@@ -73,12 +70,12 @@ def compose(
         EntryHandlers(pages, sessions),
         lists,
         ExportHandlers(service, lists, limits),
-        EditHandlers(service, intake, pages, lists, keys_required=keys.required),
+        EditHandlers(service, intake, pages, lists, keys=keys),
         ActionHandlers(service, intake, pages, detail, limits),
         CancelHandlers(service, pages, lists, limits),
         OperatorPages(service, intake, pages, lists),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
-        CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
+        CallFormHandlers(gate, pages, tenants, keys=keys),
         CallActionHandlers(gate, call_detail),
         call_detail,
         # Its pattern takes whatever is left under /timers.

@@ -10,11 +10,14 @@ from tocsin.ui.show import utc
 from tocsin.ui.visit import Handler, NewCookie, Visit
 
 _LEFT_HERE = (
-    "You are signed out here. The store did not answer, so other nodes would still take a copy of your cookie; they hear of "
-    "it as soon as it does. If somebody may have one, delete the key."
+    "You are signed out here. The store did not answer, so other nodes still accept a copy of your cookie until it does. "
+    "If somebody may have one, delete the key."
 )
 _UNKNOWN = (
-    "The store has not told since {} who has signed out. Until it does, whoever signed in before has to sign in again."
+    "The store has not answered since {}, so sign-ins from before are not accepted. A new one holds on this node only."
+)
+_NO_KEY = (
+    "No such key. It begins with tk_ and was shown once, when it was made; it may have been revoked or have expired."
 )
 
 
@@ -43,10 +46,9 @@ class EntryHandlers:
     async def enter(self, visit: Visit) -> Response:
         """A key that is known gets a session under a new cookie, so that nobody can have planted it."""
         to = _within(visit.form.exact("to"))
-        cookie = self._sessions.sign_in(visit.form.get("key"))
+        cookie = await self._sessions.sign_in(visit.form.get("key"))
         if cookie is None:
-            message = "No such key. It begins with tk_ and was shown once, when it was made; it may have been revoked."
-            return self._pages.page("login.html", visit, 403, title="Sign in", message=message, to=to)
+            return self._pages.page("login.html", visit, 403, title="Sign in", message=_NO_KEY, to=to)
         return NewCookie(to, cookie)
 
     async def leave(self, visit: Visit) -> Response:

@@ -38,6 +38,9 @@ class Keys:
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)
 
+    def by_id(self, key_id: str) -> ApiKey | None:
+        return next((key for key in self.known.values() if key.key_id == key_id), None)
+
     def add(self, secret: str, role: Any, *namespaces: str, tenants: tuple[str, ...] = ()) -> dict[str, str]:
         key_hash = hash_key(secret)
         self.known[key_hash] = ApiKey(secret, key_hash, role, namespaces, tenants)

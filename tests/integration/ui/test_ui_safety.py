@@ -95,7 +95,7 @@ async def test_a_form_counts_only_with_the_token_of_its_own_page(node: Node) -> 
 
 
 async def test_no_other_name_leads_here(start: Start) -> None:
-    node = await start(ui_origins=["https://tocsin.example"])
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
     visitor = node.visitor()
     port = node.server.url.rsplit(":", 1)[1]
     for host in (
@@ -131,7 +131,7 @@ async def test_without_keys_the_api_answers_browsers_under_known_names_only(node
 
 
 async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
-    node = await start(ui_origins=["https://tocsin.example"])
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
     visitor = node.visitor()
     plain = (await visitor.get("/timers")).headers["set-cookie"]
     secure = (await node.visitor().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
