@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ import typer
 
 from tocsin.cli import calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
+from tocsin.private_files import OTHERS
 
 app = typer.Typer(
     name="tocsin",
@@ -65,4 +67,6 @@ def _say(text: str, exit_code: int) -> int:
 
 def main() -> None:
     """The console script."""
+    # What a command writes, exports and reports of failed imports too, may have secrets.
+    os.umask(OTHERS)
     sys.exit(run(sys.argv[1:]))

@@ -31,6 +31,7 @@ from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
+from tocsin.private_files import tighten_folder
 from tocsin.server.access import KeyRing, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.peers import Peering, loopback, peering_of
@@ -114,6 +115,8 @@ class Server:
             self._socket = bind(settings.host, settings.port)
         port = self._socket.getsockname()[1]
         self.url = url_of(settings.host, port)
+        for path in tighten_folder(settings.data_dir):
+            self._log.warning("others on this machine can read a file of the data folder; chmod 600 it", path=str(path))
         shared = not self._store.capabilities.exclusive
         total_shards = await self._store.open(settings.shards)
         secret = ""

@@ -36,6 +36,7 @@ from tocsin.ports.store import (
     ShardState,
     SignIn,
 )
+from tocsin.private_files import make_database, make_folder
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_access, sqlite_list, sqlite_read, sqlite_write
 from tocsin.stores.sqlite_checkpoint import Checkpointer
 from tocsin.stores.sqlite_connection import (
@@ -141,13 +142,14 @@ class SqliteStore:
 
     def _open(self, total_shards: int | None) -> int:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
         except OSError as error:
             raise StoreUnavailable(f"the data folder {self._path.parent} can't be made: {error.strerror}") from error
         if self._lock is not None:
             self._lock.acquire()
         connections: list[apsw.Connection] = []
         try:
+            make_database(self._path)
             writer = connect(self._settings, cache_bytes=self._settings.cache_bytes, read_only=False)
             connections.append(writer)
             migrate(writer, self._path)
@@ -164,6 +166,8 @@ class SqliteStore:
                 self._lock.release()
             if isinstance(error, TRANSLATED):
                 raise meaning_of(error, self._path) from error
+            if isinstance(error, OSError):
+                raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
             raise
         self._lanes = [_Lane(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
         return number

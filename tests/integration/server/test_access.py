@@ -17,6 +17,7 @@ from tests.support.http import Receiver
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.private_files import tighten_folder
 
 #: A key that is made while the server runs counts after this.
 REFRESH = {"TOCSIN_KEYS_REFRESH": "50ms"}
@@ -164,3 +165,28 @@ async def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_called(tm
         (call_made,) = await inbox.count(1)
         assert call_made.body["timerId"] == "allowed"
         assert await server.stop() == 0
+
+
+async def test_nobody_else_reads_the_data_folder(tmp_path: Path) -> None:
+    new, before = tmp_path / "new", tmp_path / "before"
+    before.mkdir(mode=0o755)
+    for name in ("tocsin.db", "agent.db", "tocsin.lock"):
+        (before / name).touch(0o644)
+    for folder in (new, before):
+        server = ServerProcess(tmp_path / "log", "--data-dir", str(folder))
+        await server.start()
+        found = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert {"tocsin.db", "tocsin.db-wal", "tocsin.lock", "agent.db"} <= set(found)
+        assert set(found.values()) == {0o600}
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert await server.stop() == 0
+
+
+async def test_a_folder_with_other_files_stays_as_it_is_but_ours_in_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "notes.txt").touch(0o644)
+    (tmp_path / "tocsin.db").touch(0o644)
+    assert tighten_folder(tmp_path) == []
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"notes.txt": 0o644, "tocsin.db": 0o600}
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
