@@ -45,6 +45,7 @@ from tocsin.config.values import (
     egress_entries,
     factor,
     name_of_node,
+    networks,
     one_of,
     origins,
     peer_address,
@@ -250,6 +251,14 @@ class Settings(_Limits):
         14 * 86_400 * US_PER_SECOND,
         description="How long before an API key expires the log, once a day, and the metric `tocsin_api_keys_expiring` "
         "begin to say so.",
+    )
+    audit_retention: Duration = Field(
+        90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."
+    )
+    trusted_proxies: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(networks)] = Field(
+        default_factory=list,
+        description="Addresses and networks of proxies whose header `X-Forwarded-For` names the client for the log, for the "
+        "audit trail and for the limit on wrong keys. Unset: the address that the connection comes from counts.",
     )
     log_level: Annotated[LogLevel, BeforeValidator(partial(one_of, ("debug", "info", "warning", "error")))] = Field(
         "info", description="Least severity that is logged: `debug`, `info`, `warning` or `error`."
@@ -462,6 +471,11 @@ class Settings(_Limits):
     def keys_expiry_notice_s(self) -> float:
         """`keys_expiry_notice` in seconds."""
         return self.keys_expiry_notice / US_PER_SECOND
+
+    @property
+    def audit_retention_s(self) -> float:
+        """`audit_retention` in seconds."""
+        return self.audit_retention / US_PER_SECOND
 
     def origin_hosts(self) -> list[str]:
         """The names in `ui.origins`."""

@@ -189,6 +189,16 @@ def redacted(text: str) -> str:
     return re.sub(r"([?&]password=)[^&\s]*", r"\1…", text)
 
 
+def networks(entries: list[str]) -> list[str]:
+    """Addresses and networks."""
+    for entry in entries:
+        try:
+            ipaddress.ip_network(entry)
+        except ValueError:
+            raise ValueError(f"{entry!r} is no address or network; write it as 127.0.0.1 or 10.0.0.0/24") from None
+    return entries
+
+
 SECRET_CHARS_MIN = 16
 
 

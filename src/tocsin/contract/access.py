@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tocsin.contract.errors import Forbidden, Unauthenticated
@@ -17,6 +18,9 @@ class KeyRing(Protocol):
     def required(self) -> bool:
         """Whether a request without a key is refused."""
 
+    def expired(self, hash: str) -> bool:
+        """Whether the key of that hash is known, and its time is over."""
+
     def by_id(self, key_id: str) -> ApiKey | None:
         """The key of that id, if it is in force."""
 
@@ -25,21 +29,30 @@ class KeyRing(Protocol):
         otherwise, about the secret behind another."""
 
 
-def authenticate(authorization: bytes | None, keys: KeyRing) -> ApiKey | None:
+def authenticate(
+    authorization: bytes | None, keys: KeyRing, failed: Callable[[str], object] | None = None
+) -> ApiKey | None:
     """The key that an Authorization header brings; None stands for anybody, where keys are optional.
 
-    Raises Unauthenticated. A key that is sent must be known even where none is needed.
+    Raises Unauthenticated. A key that is sent must be known even where none is needed. `failed` is called with the reason
+    when one was sent that won't do, and may raise instead.
     """
     if authorization is None:
         if keys.required:
             raise Unauthenticated("an API key is needed; send it as Authorization: Bearer <key>")
         return None
-    if authorization[: len(_SCHEME)].lower() != _SCHEME:
-        raise Unauthenticated("the Authorization header has another scheme; send Authorization: Bearer <key>")
-    key = keys.lookup(hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1")))
-    if key is None:
-        raise Unauthenticated("the API key is not known; it may have been deleted")
-    return key
+    reason, message = "malformed", "the Authorization header has another scheme; send Authorization: Bearer <key>"
+    if authorization[: len(_SCHEME)].lower() == _SCHEME:
+        hash = hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1"))
+        key = keys.lookup(hash)
+        if key is not None:
+            return key
+        reason, message = "unknown_key", "the API key is not known; it may have been deleted"
+        if keys.expired(hash):
+            reason, message = "expired_key", "the API key has expired; make another with `tocsin keys create`"
+    if failed is not None:
+        failed(reason)
+    raise Unauthenticated(message)
 
 
 def require_role(key: ApiKey | None, role: Role) -> None:

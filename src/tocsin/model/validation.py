@@ -74,13 +74,17 @@ class InputRules:
     """The checks, under given limits.
 
     `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its
-    verdicts are remembered per URL, so it must depend on nothing else.
+    verdicts are remembered per URL until `forget_targets`, so it must depend on nothing else.
     """
 
     def __init__(self, limits: InputLimits, check_target: Callable[[str], str | None]) -> None:
         self.limits = limits
         self._check_target = check_target
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
+
+    def forget_targets(self) -> None:
+        """The policy has changed: URLs are judged again."""
+        self._url_verdict.cache_clear()
 
     def timer_id(self, text: str) -> str | None:
         """1 to `id_chars_max` characters, none of them a control character."""

@@ -12,6 +12,7 @@ from tocsin.model.access import ApiKey
 from tocsin.model.errors import StoreError
 from tocsin.model.instants import format_instant
 from tocsin.ports.store import Store
+from tocsin.server.audit import Audit
 from tocsin.server.sign_ins import SignIns
 
 _log = structlog.get_logger("tocsin.server")
@@ -109,16 +110,20 @@ class KeyRing:
             _log.warning(what, key=key_id, note=key.note, expires_at=format_instant(key.expires_at))
 
 
-async def keep_current(keys: KeyRing, sign_ins: SignIns, interval_s: float) -> None:
-    """Reads both again and again, for ever."""
+async def keep_current(keys: KeyRing, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
+    """Reads keys and sign-ins again and again, for ever, and writes what the audit trail lacks."""
     while True:
         await asyncio.sleep(interval_s)
         # At the same time: a read that hangs must not hide that the other one is due.
-        await asyncio.gather(_read("API keys", keys.refresh), _read("sign-ins", sign_ins.refresh))
+        await asyncio.gather(
+            _tried("API keys could not be read; the former ones stay in force", keys.refresh),
+            _tried("sign-ins could not be read or written", sign_ins.refresh),
+            _tried("audit trail could not be written", audit.refresh),
+        )
 
 
-async def _read(what: str, refresh: Callable[[], Awaitable[None]]) -> None:
+async def _tried(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:
     try:
         await refresh()
     except StoreError as error:
-        _log.warning(f"{what} could not be read; the former ones stay in force", error=str(error))
+        _log.warning(failure, error=str(error))

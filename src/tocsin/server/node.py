@@ -25,6 +25,8 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
+from tocsin.contract.attempts import Attempts
+from tocsin.contract.clients import Clients
 from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
@@ -34,6 +36,7 @@ from tocsin.ports.observer import fan_out
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import KeyRing, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
+from tocsin.server.audit import Audit
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sign_ins import SignIns
@@ -145,13 +148,13 @@ class Server:
             else settings.egress_allow_private,
             settings.egress_allow,
         )
-        keys.on_required = partial(self._close_to_strangers, egress)
         http = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
         caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
         relay.caller = self._caller = caller
         rules = InputRules(settings.input_limits(), egress.check_url)
+        keys.on_required = partial(self._ask_for_keys, egress, rules)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
         node = settings.node_name or f"{socket.gethostname()}:{port}"
@@ -165,6 +168,10 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
+        attempts = Attempts(partial(metrics.count, "tocsin_authentication_failures"))
+        audit = Audit(
+            self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
+        )
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
@@ -197,6 +204,7 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
+        clients = Clients(settings.trusted_proxies)
         hosts = Hosts(settings.host, settings.ui_origins)
         ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(
@@ -205,6 +213,9 @@ class Server:
             clock=clock,
             keys=keys,
             sign_ins=sign_ins,
+            attempts=attempts,
+            clients=clients,
+            audit=audit,
             figures=figures,
             call_figures=call_figures,
             agent=self._calls,
@@ -222,6 +233,9 @@ class Server:
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
+            attempts=attempts,
+            clients=clients,
+            audit=audit,
             metrics=metrics.exposition,
             # Unset, they need a key wherever anything else does.
             metrics_open=settings.metrics_open is True,
@@ -249,7 +263,7 @@ class Server:
         )
         self._http = _HttpServer(config)
         self._tasks.append(asyncio.create_task(self._http.serve(sockets=[self._socket])))
-        self._tasks.append(asyncio.create_task(keep_current(keys, sign_ins, settings.keys_refresh_s)))
+        self._tasks.append(asyncio.create_task(keep_current(keys, sign_ins, audit, settings.keys_refresh_s)))
         while not self._http.started:
             if self._tasks[0].done():
                 self._tasks[0].result()
@@ -330,10 +344,11 @@ class Server:
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 
-    def _close_to_strangers(self, egress: EgressPolicy) -> None:
+    def _ask_for_keys(self, egress: EgressPolicy, rules: InputRules) -> None:
         """The first key was made while this server ran open to every program of its machine."""
         if self._settings.egress_allow_private is None:
             egress.allow_private = False
+            rules.forget_targets()
         self._log.warning(
             "an API key exists: requests need one from now on, and callbacks to private addresses egress.allow"
         )

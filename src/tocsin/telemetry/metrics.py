@@ -39,6 +39,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tocsin_forward_messages": ((), "Messages that brought clients' writes to other nodes; many writes share one."),
     "tocsin_peer_losses": ((), "Connections to other nodes that ended or could not be made."),
+    "tocsin_authentication_failures": (
+        ("reason",),
+        "Requests and sign-ins refused because of their key: unknown_key, expired_key, malformed.",
+    ),
+    "tocsin_audit_write_failures": ((), "Entries of the audit trail that the store did not take at once."),
     "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
 }
 #: Every histogram: name, bucket bounds, help.

@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from tocsin.contract.errors import Forbidden, kind_of, message_of
+from tocsin.contract.clients import Clients
+from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.reading import ClientGone, Receive, read_body
 from tocsin.model.errors import TocsinError, Unavailable
@@ -63,6 +64,7 @@ class Ui:
         assets: Assets,
         sessions: Sessions,
         hosts: Hosts,
+        clients: Clients,
         figures: Figures,
         gathered: Gathered,
         streams: Streams,
@@ -75,6 +77,7 @@ class Ui:
         self._assets = assets
         self._sessions = sessions
         self._hosts = hosts
+        self._clients = clients
         self._figures = figures
         self._gathered = gathered
         self._streams = streams
@@ -152,6 +155,7 @@ class Ui:
             now_us=self._clock.now_us(),
             correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
             renew=lambda: self._sessions.still(cookie),
+            address=self._address(request),
         )
         open_path = request.url.path in _OPEN_PATHS
         try:
@@ -173,6 +177,10 @@ class Ui:
             return await self._routed(visit)
         except TocsinError as error:
             return self._refusal(visit, error, nobody=visitor is None)
+
+    def _address(self, request: Request) -> str:
+        forwarded = request.headers.get("x-forwarded-for")
+        return self._clients.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
 
     async def _routed(self, visit: Visit) -> Response:
         wrong_method = False
@@ -227,7 +235,11 @@ class Ui:
         if visit.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "login.html" if nobody else "refused.html"
-        return self._pages.page(template, visit, kind.status, title=kind.title, message=message, to="/")
+        response = self._pages.page(template, visit, kind.status, title=kind.title, message=message, to="/")
+        for name, value in problem_headers(error):
+            if name == b"retry-after":
+                response.headers["retry-after"] = value.decode()
+        return response
 
     def _asset(self, request: Request, path: str) -> Response:
         asset = self._assets.find(path)

@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 
 from tocsin.contract.access import KeyRing
+from tocsin.contract.attempts import Attempts
+from tocsin.contract.clients import Clients
 from tocsin.contract.convert import Intake
 from tocsin.contract.hosts import Hosts
 from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 from tocsin.ui.actions import ActionHandlers
@@ -44,6 +47,9 @@ def compose(
     clock: Clock,
     keys: KeyRing,
     sign_ins: SignIns,
+    attempts: Attempts | None = None,
+    clients: Clients | None = None,
+    audit: AuditLog | None = None,
     figures: Figures,
     call_figures: CallFigures,
     agent: AgentSource,
@@ -55,6 +61,7 @@ def compose(
     """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
     shows some. `relay` brings what this node can't answer without the agent to the node that has it."""
     limits = limits or UiLimits()
+    audit = audit or NoAudit()
     assets = assets or Assets()
     intake = Intake(rules)
     sessions = Sessions(keys, sign_ins, limits, time.time)
@@ -67,13 +74,13 @@ def compose(
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
         OverviewHandlers(service, pages, gathered, streams, agent, limits),
-        EntryHandlers(pages, sessions),
+        EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
         EditHandlers(service, intake, pages, lists, keys=keys),
         ActionHandlers(service, intake, pages, detail, limits),
         CancelHandlers(service, pages, lists, limits),
-        OperatorPages(service, intake, pages, lists),
+        OperatorPages(service, intake, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys=keys),
         CallActionHandlers(gate, call_detail),
@@ -87,6 +94,7 @@ def compose(
         assets=assets,
         sessions=sessions,
         hosts=hosts,
+        clients=clients or Clients(),
         figures=figures,
         gathered=gathered,
         streams=streams,

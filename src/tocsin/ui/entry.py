@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import RedirectResponse, Response
 
+from tocsin.contract.attempts import Attempts
+from tocsin.model.audit import AuditAction
+from tocsin.ports.audit import AuditLog
 from tocsin.ui.pages import Pages
 from tocsin.ui.sessions import Sessions
 from tocsin.ui.show import utc
@@ -24,7 +29,9 @@ _NO_KEY = (
 class EntryHandlers:
     """Signing in and out."""
 
-    def __init__(self, pages: Pages, sessions: Sessions) -> None:
+    def __init__(self, pages: Pages, sessions: Sessions, attempts: Attempts, audit: AuditLog) -> None:
+        self._audit = audit
+        self._attempts = attempts
         self._pages = pages
         self._sessions = sessions
 
@@ -48,12 +55,21 @@ class EntryHandlers:
         to = _within(visit.form.exact("to"))
         cookie = await self._sessions.sign_in(visit.form.get("key"))
         if cookie is None:
+            left_out = self._attempts.failure(visit.address, "unknown_key", "pages")
+            if left_out is not None:
+                nobody = replace(visit.actor, key_id=None)
+                await self._audit.write(AuditAction.SIGN_IN_FAILED, nobody, details={"failuresLeftOut": left_out})
             return self._pages.page("login.html", visit, 403, title="Sign in", message=_NO_KEY, to=to)
+        visitor = await self._sessions.visitor(cookie)
+        if visitor is not None and visitor.key is not None:
+            await self._audit.write(AuditAction.SIGN_IN, replace(visit.actor, key_id=visitor.key.key_id))
         return NewCookie(to, cookie)
 
     async def leave(self, visit: Visit) -> Response:
         """The session ends, whatever the browser or somebody else keeps; where not on all nodes yet, that is said."""
         everywhere = await self._sessions.sign_out(visit.cookie)
+        if visit.visitor.key is not None:
+            await self._audit.write(AuditAction.SIGN_OUT, visit.actor)
         to = "/login" if self._sessions.required else "/"
         return NewCookie(to if everywhere else "/login?left=here", self._sessions.new_cookie())
 

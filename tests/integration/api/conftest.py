@@ -38,6 +38,9 @@ class Keys:
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)
 
+    def expired(self, hash: str) -> bool:
+        return False
+
     def by_id(self, key_id: str) -> ApiKey | None:
         return next((key for key in self.known.values() if key.key_id == key_id), None)
 

@@ -44,7 +44,28 @@ class TestKeys:
         assert stored_keys(tmp_path / "d") == []
         assert tocsin("keys", "revoke", key_id, "--data-dir", "d").code == 1
 
-    @pytest.mark.parametrize("arguments", [["--role", "god"], ["-n", "no spaces"], ["--store", "memory://"]])
+    def test_a_key_that_ends_by_itself_says_when(self, tocsin, tmp_path):
+        assert tocsin("keys", "create", "--expires-in", "10d", "--data-dir", "d").code == 0
+        assert tocsin("keys", "create", "--expires-in", "90d", "--data-dir", "d").code == 0
+        assert tocsin("keys", "create", "--data-dir", "d").code == 0
+        lifetimes = sorted(
+            (key.expires_at - key.created_at) // 86_400_000_000 for key in stored_keys(tmp_path / "d") if key.expires_at
+        )
+        assert lifetimes == [10, 90]
+        listed = tocsin("keys", "list", "--data-dir", "d")
+        assert (listed.out.count("(soon)"), listed.out.count("never")) == (1, 1)
+        assert [key["expiresAt"] for key in tocsin("keys", "list", "--data-dir", "d", "--json").json()].count(None) == 1
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--expires-in", "0s"],
+            ["--expires-in", "soon"],
+            ["--role", "god"],
+            ["-n", "no spaces"],
+            ["--store", "memory://"],
+        ],
+    )
     def test_wrong_usage(self, tocsin, arguments):
         assert tocsin("keys", "create", *arguments).code == 2
 

@@ -296,3 +296,28 @@ async def test_a_dialog_says_what_it_is_about_as_text(node: Node) -> None:
     ).text
     assert HOSTILE not in shown
     assert "its id begins with" in shown
+
+
+async def test_signing_in_and_out_and_failing_to_is_in_the_audit_trail(start: Start) -> None:
+    node = await start({"tk_admin": (Role.ADMIN, ())}, host="0.0.0.0", store=None)
+    visitor = node.visitor()
+    for _ in range(25):
+        refused = await visitor.sign_in("tk_wrong")
+    assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
+    # Who has the key gets in all the same.
+    assert (await visitor.sign_in("tk_admin")).status_code == 303
+    fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
+    assert (await visitor.post("/namespaces/create", fields)).status_code == 303
+    assert (await visitor.post("/logout", {})).status_code == 303
+    answer = await visitor.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
+    entries = [
+        (entry["action"], entry["keyId"], entry["source"], entry["address"]) for entry in answer.json()["entries"]
+    ]
+    assert entries[:3] == [
+        ("sign_out", "tk_admin", "pages", "127.0.0.1"),
+        ("namespace_created", "tk_admin", "pages", "127.0.0.1"),
+        ("sign_in", "tk_admin", "pages", "127.0.0.1"),
+    ]
+    assert 1 <= len(entries[3:]) <= 10
+    assert set(entries[3:]) == {("sign_in_failed", None, "pages", "127.0.0.1")}
+    assert "tk_wrong" not in answer.text
