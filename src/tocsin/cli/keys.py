@@ -61,6 +61,7 @@ def create(
 
     from tocsin.model.access import ApiKey, Role, hash_key
     from tocsin.model.audit import AuditAction
+    from tocsin.model.errors import StoreError
     from tocsin.model.instants import format_instant
     from tocsin.model.namespace import NAME
 
@@ -83,12 +84,22 @@ def create(
         expires_at=None if expires_in is None else now_us + _lifetime_us(expires_in),
     )
 
-    async def make(opened: OpenStore) -> None:
+    async def make(opened: OpenStore) -> bool:
+        first = not await opened.api_keys()
         await opened.put_api_key(key)
         details: dict[str, Detail] = {"role": role, "namespaces": namespace or [], "tenants": tenant or []}
-        await _write_down(opened, AuditAction.KEY_CREATED, key_id, details)
+        try:
+            await _write_down(opened, AuditAction.KEY_CREATED, key_id, details)
+        except StoreError as error:
+            await opened.delete_api_key(key_id)
+            raise Refused(f"no key was made, for the audit trail did not take it: {error}") from error
+        return first
 
-    _with_store(config, data_dir, store, make)
+    if _with_store(config, data_dir, store, make):
+        output.note(
+            "This is the first key: a server that asked for none asks from now on, and calls private addresses only if "
+            "egress.allow lists them."
+        )
     if as_json:
         expiry = {} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}
         output.print_json({"keyId": key_id, "role": role, **expiry, "secret": secret})
@@ -148,12 +159,18 @@ def revoke(
 ) -> None:
     """Remove a key. A running server refuses it within seconds."""
     from tocsin.model.audit import AuditAction
+    from tocsin.model.errors import StoreError
 
     async def remove(opened: OpenStore) -> bool:
-        found = await opened.delete_api_key(key_id)
-        if found:
+        if not await opened.delete_api_key(key_id):
+            return False
+        try:
             await _write_down(opened, AuditAction.KEY_DELETED, key_id, {})
-        return found
+        except StoreError as error:
+            raise Refused(f"key {key_id} is revoked, but the audit trail did not take it: {error}") from error
+        if not await opened.api_keys():
+            output.note("No key is left. A server that asks for keys goes on doing so until it is restarted.")
+        return True
 
     if not _with_store(config, data_dir, store, remove, create=False):
         raise Refused(f"no key has the id {key_id}; `tocsin keys list` shows them")
@@ -161,14 +178,13 @@ def revoke(
 
 
 async def _write_down(store: OpenStore, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
-    """Refused when the audit trail has no entry of what was done."""
+    """Adds an entry to the audit trail. Raises what the store raises."""
     import getpass
     import os
     import socket
     import time
 
     from tocsin.model.audit import AuditEntry, AuditSource
-    from tocsin.model.errors import StoreError
 
     with contextlib.suppress(OSError, KeyError):
         # A user without a name, as containers have them.
@@ -184,12 +200,7 @@ async def _write_down(store: OpenStore, action: AuditAction, key_id: str, detail
         socket.gethostname(),
         details,
     )
-    try:
-        await store.put_audit(entry)
-    except StoreError as error:
-        raise Refused(
-            f"{action} of key {key_id} was carried out, but the audit trail did not take it: {error}"
-        ) from error
+    await store.put_audit(entry)
 
 
 def _lifetime_us(text: str) -> int:

@@ -18,6 +18,8 @@ class Clients:
         if client is None:
             return ""
         address = client[0]
+        if not self._proxies:
+            return address
         for hop in reversed((forwarded or b"").decode("latin-1").split(",")):
             if not self._is_proxy(address):
                 break
