@@ -12,7 +12,7 @@ SHARED := -n $(TEST_JOBS) --dist load --maxschedchunk 1
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate simulate-agent mutants bench bench-cluster docs lock clean pages
+.PHONY: help run demo web screenshots setup test test-fast test-mysql8 lint format simulate simulate-agent mutants bench bench-cluster docs lock audit clean pages
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -118,6 +118,9 @@ bench-cluster: $(VENV)/.dev ## 1, 2 and 4 nodes on one PostgreSQL server: rates,
 
 docs: $(VENV)/.dev ## make the reference pages from the code
 	@$(BIN)/python scripts/reference.py
+
+audit: $(VENV)/.main ## look for known faults of the locked dependencies; needs PyPI's and npm's services
+	@$(BIN)/python scripts/audit.py $(ARGS)
 
 lock: $(VENV)/.dev ## pin dependencies anew, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)

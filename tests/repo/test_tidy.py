@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -85,3 +86,24 @@ def test_every_decision_record_says_what_was_decided() -> None:
         text = path.read_text()
         assert re.match(r"# \d+\. ", text), path
         assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path
+
+
+def test_what_reads_from_the_network_is_not_older_than_the_lock() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    bounds = dict(re.findall(r"^([a-z0-9-]+)>=([0-9.]+)", "\n".join(declared), re.M))
+    locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", (ROOT / "requirements" / "main.txt").read_text(), re.M))
+    for name in (
+        "asyncpg",
+        "h11",
+        "httptools",
+        "httpx",
+        "jinja2",
+        "msgspec",
+        "nats-py",
+        "starlette",
+        "uvicorn",
+        "uvloop",
+    ):
+        assert locked[name].split(".")[:2] == bounds[name].split(".")[:2], (
+            f"raise {name} in pyproject.toml to the lock's"
+        )

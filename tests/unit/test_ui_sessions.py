@@ -1,4 +1,4 @@
-"""Sign-ins: how long they last, where they hold, and that they end where somebody signs out."""
+"""Sign-ins: how long they last, that they hold on all nodes, and that they end where somebody signs out."""
 
 from __future__ import annotations
 
@@ -8,23 +8,14 @@ from random import Random
 import pytest
 
 from tocsin.model.access import ApiKey, Role, hash_key
-from tocsin.model.errors import DefiniteFailure, StoreUnavailable
-from tocsin.ports.store import SignOut
-from tocsin.server.access import SignOuts
+from tocsin.model.errors import StoreError, StoreUnavailable, Unavailable
+from tocsin.ports.store import SignIn
+from tocsin.server.access import KeyRing
+from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.sessions import Sessions
-
-
-class Keys:
-    required = True
-
-    def __init__(self) -> None:
-        self.known = {hash_key("s"): ApiKey("k", hash_key("s"), Role.READ)}
-
-    def lookup(self, hash: str) -> ApiKey | None:
-        return self.known.get(hash)
 
 
 class Nodes:
@@ -35,7 +26,6 @@ class Nodes:
         self.limits = UiLimits(**limits)  # type: ignore[arg-type]
         self.inner = MemoryStore(self)  # type: ignore[arg-type]
         self.store = FaultyStore(self.inner, Random(1), FaultPlan(cut_timeout_s=0.0, late_s_max=0.0))
-        self.keys = Keys()
 
     def clock(self) -> float:
         return self.now_s
@@ -44,207 +34,218 @@ class Nodes:
         """The store's clock."""
         return round(self.now_s * 1e6)
 
-    async def start(self, secret: bytes = b"a") -> tuple[Sessions, SignOuts]:
+    async def start(self) -> Node:
         """Another node, or the same after a restart."""
-        sign_outs = SignOuts(self.store, self.limits, self.clock)
-        await sign_outs.refresh()
-        return Sessions(self.keys, sign_outs, self.limits, self.clock, secret), sign_outs
+        if "k" not in {key.key_id for key in await self.inner.api_keys()}:
+            await self.inner.put_api_key(ApiKey("k", hash_key("s"), Role.READ))
+        node = Node(self)
+        await node.keys.refresh()
+        return node
 
 
-async def test_sessions_end_when_idle_when_old_and_with_their_key() -> None:
+class Node:
+    def __init__(self, nodes: Nodes) -> None:
+        self.keys = KeyRing(nodes.inner, published=True, now_s=nodes.clock)
+        self.sign_ins = SignIns(nodes.store, nodes.limits, nodes.clock)
+        self.sessions = Sessions(self.keys, self.sign_ins, nodes.limits, nodes.clock)
+
+    async def refresh(self) -> None:
+        await self.keys.refresh()
+        await self.sign_ins.refresh()
+
+    async def sign_in(self) -> str:
+        cookie = await self.sessions.sign_in("s")
+        assert cookie is not None
+        return cookie
+
+    async def takes(self, cookie: str) -> bool:
+        return await self.sessions.visitor(cookie) is not None
+
+
+async def test_a_sign_in_ends_when_idle_when_old_and_with_its_key() -> None:
     nodes = Nodes(session_idle_timeout_s=10, session_lifetime_max_s=25)
-    sessions, _ = await nodes.start()
-    assert sessions.sign_in("wrong") is None
-    cookie = sessions.sign_in("s")
-    assert cookie is not None
-    assert sessions.renewed(cookie) is None
-    token = sessions.csrf(cookie)
+    node, other = await nodes.start(), await nodes.start()
+    assert await node.sessions.sign_in("wrong") is None
+    cookie = await node.sign_in()
     for nodes.now_s in (1_009.0, 1_018.0, 1_024.0):
-        assert sessions.visitor(cookie) is not None
-        cookie = sessions.renewed(cookie) or ""
-        # Forms of before stay good.
-        assert sessions.csrf_holds(cookie, token)
+        # Whichever node it is used on, it is in use.
+        assert await node.takes(cookie)
+        await node.refresh()
+        assert await other.takes(cookie)
+        await other.refresh()
     nodes.now_s = 1_026.0
-    assert sessions.visitor(cookie) is None
-    idle = sessions.sign_in("s") or ""
+    assert (await node.takes(cookie), await other.takes(cookie)) == (False, False)
+    idle = await node.sign_in()
     nodes.now_s = 1_040.0
-    assert sessions.visitor(idle) is None
-    assert sessions.still(idle) is not None
-    last = sessions.sign_in("s") or ""
-    assert sessions.visitor(last) is not None
-    nodes.keys.known.clear()
-    assert (sessions.visitor(last), sessions.still(last)) == (None, None)
+    assert not await node.takes(idle)
+    # An answer that lasts is no request.
+    assert node.sessions.still(idle) is not None
+    last = await node.sign_in()
+    assert await other.takes(last)
+    await nodes.inner.delete_api_key("k")
+    await other.refresh()
+    assert (await other.takes(last), other.sessions.still(last)) == (False, None)
 
 
-async def test_sessions_hold_wherever_the_secret_is_known_and_nowhere_else() -> None:
+async def test_a_key_that_expires_ends_its_sign_ins() -> None:
     nodes = Nodes()
-    (one, _), (other, _), (stranger, _) = [await nodes.start(secret) for secret in (b"a", b"a", b"b")]
-    cookie = one.sign_in("s") or ""
-    assert other.visitor(cookie) == one.visitor(cookie) is not None
-    assert other.csrf_holds(cookie, one.csrf(cookie))
-    assert not stranger.well_formed(cookie)
-    assert stranger.visitor(cookie) is None
-    assert not stranger.csrf_holds(cookie, one.csrf(cookie))
-    # Nothing of it can be changed.
-    for at in range(0, len(cookie), 7):
-        forged = f"{cookie[:at]}{'1' if cookie[at] == '0' else '0'}{cookie[at + 1 :]}"
-        assert (one.visitor(forged), one.well_formed(forged)) == (None, False), at
+    await nodes.inner.put_api_key(ApiKey("k", hash_key("s"), Role.READ, expires_at=1_010_000_000))
+    node = await nodes.start()
+    cookie = await node.sign_in()
+    nodes.now_s = 1_009.0
+    assert await node.takes(cookie)
+    nodes.now_s = 1_010.0
+    assert (await node.takes(cookie), node.sessions.still(cookie)) == (False, None)
+    assert await node.sessions.sign_in("s") is None
+    assert (node.keys.required, node.keys.expired(hash_key("s"))) == (True, True)
+
+
+async def test_nothing_in_the_store_makes_a_cookie() -> None:
+    nodes = Nodes()
+    node = await nodes.start()
+    cookie, other = await node.sign_in(), await node.sign_in()
+    kept = repr(vars(nodes.inner))
+    assert cookie not in kept
+    assert cookie.removeprefix("s.") not in kept
+    for row in nodes.inner._sign_ins.values():
+        assert not await node.takes(row.token_hash)
+        assert not await node.takes(f"s.{row.token_hash[:43]}")
+    # A form is good for the sign-in whose page it is on, on every node, and for no other.
+    again = await nodes.start()
+    token = node.sessions.csrf(cookie)
+    assert again.sessions.csrf_holds(cookie, token)
+    assert not node.sessions.csrf_holds(other, token)
+    assert token not in cookie
 
 
 async def test_a_sign_out_holds_on_every_node_also_after_a_restart() -> None:
-    nodes = Nodes(session_lifetime_max_s=100)
-    (one, _), (other, others) = await nodes.start(), await nodes.start()
-    cookie, kept = one.sign_in("s") or "", one.sign_in("s") or ""
-    nodes.now_s += 50
-    copy = one.renewed(cookie) or cookie
-    assert await one.sign_out(cookie)
-    assert (one.visitor(cookie), one.visitor(copy), one.still(copy), one.well_formed(copy)) == (None, None, None, False)
-    assert other.visitor(copy) is not None
-    await others.refresh()
-    assert (other.visitor(cookie), other.visitor(copy), other.still(copy)) == (None, None, None)
-    again, _ = await nodes.start()
-    assert again.visitor(copy) is None
-    for each in (one, other, again):
-        assert each.visitor(kept) is not None
-    # Who signs out without having signed in, or twice, is out.
-    assert await one.sign_out(one.new_cookie())
-    assert await one.sign_out(cookie)
-    assert len(await nodes.inner.sign_outs()) == 1
-    # It is forgotten when the sign-in would be over by itself.
-    nodes.now_s += 51
-    await others.refresh()
-    assert await nodes.inner.sign_outs() == []
-    assert other.visitor(copy) is None
-
-
-async def test_a_node_whose_clock_is_wrong_brings_no_sign_in_back() -> None:
-    nodes = Nodes(session_lifetime_max_s=100)
-    (one, _), (_, others) = await nodes.start(), await nodes.start()
-    cookie = one.sign_in("s") or ""
-    assert await one.sign_out(cookie)
-    others._now_s = lambda: nodes.now_s + 1_000
-    await others.refresh()
-    again, _ = await nodes.start()
-    assert again.visitor(cookie) is None
-
-
-async def test_a_sign_out_that_the_store_did_not_take_holds_here_and_is_written_later() -> None:
     nodes = Nodes()
-    (one, ones), (other, others) = await nodes.start(), await nodes.start()
-    cookie = one.sign_in("s") or ""
-    nodes.store.script("put_sign_out", Fault.FAIL, Fault.UNKNOWN_LOST)
-    assert not await one.sign_out(cookie)
-    assert one.visitor(cookie) is None
-    with pytest.raises(Exception, match="lost by plan"):
-        await ones.refresh()
-    assert one.visitor(cookie) is None
-    await others.refresh()
-    assert other.visitor(cookie) is not None
-    await ones.refresh()
-    await others.refresh()
-    assert (one.visitor(cookie), other.visitor(cookie)) == (None, None)
+    one, other = await nodes.start(), await nodes.start()
+    cookie, kept = await one.sign_in(), await one.sign_in()
+    # At once, although the other has not read since.
+    assert await other.takes(cookie)
+    assert await one.sessions.sign_out(cookie)
+    assert (await one.takes(cookie), one.sessions.still(cookie)) == (False, None)
+    await other.refresh()
+    assert (await other.takes(cookie), other.sessions.still(cookie)) == (False, None)
+    again = await nodes.start()
+    assert not await again.takes(cookie)
+    for each in (one, other, again):
+        assert await each.takes(kept)
+    # Who signs out without having signed in, or twice, is out.
+    assert await one.sessions.sign_out(one.sessions.new_cookie())
+    assert await one.sessions.sign_out(cookie)
+
+
+async def test_requests_ask_memory_and_many_unknown_cookies_share_one_read() -> None:
+    nodes = Nodes()
+    node, other = await nodes.start(), await nodes.start()
+    cookie = await node.sign_in()
+    reads: list[int] = []
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    class Counting(MemoryStore):
+        async def sign_ins(self, token_hashes: list[str]) -> list[SignIn]:  # type: ignore[override]
+            reads.append(len(token_hashes))
+            reading.set()
+            await go_on.wait()
+            return await nodes.inner.sign_ins(token_hashes)
+
+    nodes.store.inner = Counting()
+    assert await node.takes(cookie)
+    assert reads == []
+    first = asyncio.create_task(other.takes(cookie))
+    await reading.wait()
+    made_up = [asyncio.create_task(other.takes(f"s.{number:043}")) for number in range(50)]
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await first
+    assert not any(await asyncio.gather(*made_up))
+    assert reads == [1, 50]
+    assert await other.takes(cookie)
+    assert reads == [1, 50]
+
+
+@pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_LOST, Fault.UNKNOWN_DONE])
+async def test_a_sign_out_that_the_store_did_not_take_holds_here_and_is_written_later(fault: Fault) -> None:
+    nodes = Nodes()
+    one, other = await nodes.start(), await nodes.start()
+    cookie = await one.sign_in()
+    assert await other.takes(cookie)
+    nodes.store.script("delete_sign_in", fault, Fault.FAIL)
+    assert not await one.sessions.sign_out(cookie)
+    with pytest.raises(StoreError):
+        await one.refresh()
+    assert not await one.takes(cookie)
+    await one.refresh()
+    await other.refresh()
+    assert (await one.takes(cookie), await other.takes(cookie)) == (False, False)
 
 
 async def test_a_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
     nodes = Nodes()
-    one, ones = await nodes.start()
-    cookie = one.sign_in("s") or ""
-    reads = asyncio.Event()
+    one, other = await nodes.start(), await nodes.start()
+    cookie = await one.sign_in()
+    reading, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(MemoryStore):
-        async def sign_outs(self) -> list[SignOut]:  # type: ignore[override]
-            rows = await nodes.inner.sign_outs()
-            await reads.wait()
+        async def sign_ins(self, token_hashes: list[str]) -> list[SignIn]:  # type: ignore[override]
+            rows = await nodes.inner.sign_ins(token_hashes)
+            reading.set()
+            await go_on.wait()
             return rows
 
+        async def delete_sign_in(self, token_hash: str) -> bool:
+            return await nodes.inner.delete_sign_in(token_hash)
+
     nodes.store.inner = Slow()
-    reading = asyncio.ensure_future(ones.refresh())
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert await one.sign_out(cookie)
-    reads.set()
-    await reading
-    assert one.visitor(cookie) is None
+    for node, work in ((one, one.sign_ins.refresh()), (other, other.takes(cookie))):
+        task = asyncio.create_task(work)  # type: ignore[arg-type]
+        await reading.wait()
+        assert await node.sessions.sign_out(cookie)
+        go_on.set()
+        assert not await task
+        assert not await node.takes(cookie)
+        reading.clear()
+        go_on.clear()
 
 
-async def test_a_store_that_does_not_answer_keeps_nobody_waiting() -> None:
-    nodes = Nodes(sign_out_timeout_s=0.01)
-    one, ones = await nodes.start()
-    cookie = one.sign_in("s") or ""
-    silent = asyncio.Event()
-
-    class Silent(MemoryStore):
-        async def put_sign_out(self, sign_out: SignOut) -> None:
-            await silent.wait()
-            await nodes.inner.put_sign_out(sign_out)
-
-    nodes.store.inner = Silent()
-    assert not await one.sign_out(cookie)
-    assert one.visitor(cookie) is None
-    silent.set()
-    await ones.refresh()
-    assert [row.name for row in await nodes.inner.sign_outs()] == [cookie.partition(".")[0]]
-
-
-async def test_a_node_that_does_not_hear_of_sign_outs_takes_only_new_sign_ins_after_a_while() -> None:
-    nodes = Nodes(sign_outs_unread_max_s=60)
-    one, ones = await nodes.start()
-    before = one.sign_in("s") or ""
-    # Where reads are rare nothing is wrong between them.
-    nodes.now_s += 500
-    assert (one.unknown_since_s, one.visitor(before) is not None) == (None, True)
+async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their_node() -> None:
+    nodes = Nodes(sign_ins_unread_max_s=60)
+    one, other = await nodes.start(), await nodes.start()
+    before, elsewhere = await one.sign_in(), await other.sign_in()
     nodes.store.cut()
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
-            await ones.refresh()
+            await one.sign_ins.refresh()
         nodes.now_s += 30
-    assert (one.unknown_since_s, one.visitor(before) is not None) == (None, True)
+    assert (one.sessions.unknown_since_s, await one.takes(before)) == (None, True)
+    # What it never saw can't be told from what has ended.
+    with pytest.raises(Unavailable, match="try again"):
+        await one.takes(elsewhere)
     nodes.now_s += 1
-    assert (one.unknown_since_s, one.visitor(before), one.still(before)) == (1_500.0, None, None)
-    # The browser keeps its cookie meanwhile; who knows the key gets in.
-    assert one.well_formed(before)
-    assert one.visitor(one.sign_in("s") or "") is not None
+    assert one.sessions.unknown_since_s == 1_000.0
+    with pytest.raises(Unavailable):
+        await one.takes(before)
+    local = await one.sign_in()
+    assert await one.takes(local)
     nodes.store.heal()
-    await ones.refresh()
-    assert one.unknown_since_s is None
-    assert one.visitor(before) is not None
-    nodes.store.script("sign_outs", Fault.FAIL)
-    with pytest.raises(DefiniteFailure):
-        await ones.refresh()
-    assert one.visitor(before) is not None
+    await one.refresh()
+    assert (await one.takes(before), await one.takes(local), await other.takes(local)) == (True, True, False)
+    assert await one.sessions.sign_out(local)
+    assert not await one.takes(local)
 
 
-async def test_filling_the_table_brings_no_sign_in_back() -> None:
-    nodes = Nodes(sign_outs_max=3)
-    (one, _), (other, others) = await nodes.start(), await nodes.start()
-    stolen = one.sign_in("s") or ""
-    assert await one.sign_out(stolen)
-    nodes.now_s += 10
-    early = one.sign_in("s") or ""
-    for _ in range(5):
-        nodes.now_s += 10
-        assert await one.sign_out(one.sign_in("s") or "")
-        await others.refresh()
-        assert len(await nodes.inner.sign_outs()) <= 3
-        assert (one.visitor(stolen), other.visitor(stolen)) == (None, None)
-    # Nobody knows any more who of then has signed out.
-    assert other.visitor(early) is None
-    nodes.now_s += 10
-    late = one.sign_in("s") or ""
-    assert other.visitor(late) is not None
-
-
-async def test_what_a_node_could_not_write_is_bounded_too() -> None:
-    nodes = Nodes(sign_outs_max=2)
-    one, ones = await nodes.start()
-    nodes.store.cut()
+async def test_one_key_cannot_fill_the_table_nor_end_the_sign_ins_of_others() -> None:
+    nodes = Nodes(sign_ins_per_key_max=3, sign_ins_cached_max=2)
+    await nodes.inner.put_api_key(ApiKey("l", hash_key("t"), Role.READ))
+    node = await nodes.start()
+    mine = await node.sessions.sign_in("t") or ""
     cookies = []
-    for _ in range(4):
+    for _ in range(5):
         nodes.now_s += 1
-        cookies.append(one.sign_in("s") or "")
-        assert not await one.sign_out(cookies[-1])
-    assert [one.visitor(each) for each in cookies] == [None] * 4
-    nodes.store.heal()
-    await ones.refresh()
-    assert len(await nodes.inner.sign_outs()) == 2
-    assert [one.visitor(each) for each in cookies] == [None] * 4
+        cookies.append(await node.sign_in())
+    await node.refresh()
+    assert [await node.takes(each) for each in cookies] == [False, False, True, True, True]
+    assert await node.takes(mine)
+    assert len(node.sign_ins._cached) == 2

@@ -12,10 +12,12 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from tocsin.agent.limits import AgentLimits
+from tocsin.api.audit import AuditHandlers
 from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
@@ -27,6 +29,8 @@ from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
 from tocsin.contract.access import KEY_HASH, KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.contract.attempts import Attempts
+from tocsin.contract.clients import Clients
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
@@ -43,6 +47,7 @@ from tocsin.contract.reading import ClientGone, Receive, check_content_type, che
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 
@@ -96,6 +101,8 @@ class Api:
         rules: InputRules,
         clock: Clock,
         keys: KeyRing,
+        attempts: Attempts | None = None,
+        audit: AuditLog | None = None,
         metrics: Callable[[], tuple[bytes, str]],
         metrics_open: bool,
         limits: ApiLimits | None = None,
@@ -103,6 +110,7 @@ class Api:
         agent_limits: AgentLimits | None = None,
         relay: Relay | None = None,
         hosts: Hosts | None = None,
+        clients: Clients | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
         shutdown: Hook | None = None,
@@ -110,7 +118,9 @@ class Api:
         self._limits = limits = limits or ApiLimits()
         self._clock = clock
         self._keys = keys
+        self._attempts = attempts or Attempts()
         self._hosts = hosts
+        self._clients = clients or Clients()
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
         self._extra = extra
         self._agent = agent
@@ -121,6 +131,7 @@ class Api:
         self._id_prefix = os.urandom(8).hex()
         self._ids = itertools.count(1)
         intake = Intake(rules)
+        audit = audit or NoAudit()
         openapi = describe(
             rules.limits,
             limits,
@@ -131,7 +142,8 @@ class Api:
         timers = TimerHandlers(service, intake, limits)
         handlers: dict[str, Handler] = {
             **timers.by_name(),
-            **NamespaceHandlers(service, intake).by_name(),
+            **NamespaceHandlers(service, intake, audit).by_name(),
+            **AuditHandlers(audit, rules).by_name(),
             **OperatorHandlers(service, metrics, openapi).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),
         }
@@ -175,16 +187,19 @@ class Api:
         correlation_id: str,
     ) -> bytes | Page:
         """The request's way through the gate to its handler."""
-        key = self._gate(route, scope["headers"], headers, parameters, scope.get(KEY_HASH, ""))
+        key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope.get(KEY_HASH, ""))
         operation = route.operation
         query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
         body = b""
         if route.has_body:
             body = await self._body(route, headers, receive)
         now_us = self._clock.now_us()
-        return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query))
+        address = self._clients.address(scope.get("client"), headers.get(b"x-forwarded-for"))
+        return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query, address))
 
-    def begin(self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer) -> None:
+    def begin(
+        self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer, client: tuple[str, int] | None = None
+    ) -> None:
         """Serves a whole request without a task; `answer` is called once, now or when the result has come."""
         headers = dict(sent)
         correlation_id = self._correlation_id(headers)
@@ -203,7 +218,7 @@ class Api:
             answer(route.status, _answer_headers(route, body, correlation_id), body)
 
         try:
-            key = self._gate(route, sent, headers)
+            key = self._gate(route, sent, headers, client)
             check_content_type(headers)
             check_utf8(body)
             direct.begin(Call(body, headers, key, self._clock.now_us(), correlation_id), done)
@@ -221,6 +236,7 @@ class Api:
         route: Route,
         sent: Headers,
         headers: dict[bytes, bytes],
+        client: tuple[str, int] | None,
         parameters: Mapping[str, str] = _NO_PARAMETERS,
         key_hash: str = "",
     ) -> ApiKey | None:
@@ -232,12 +248,18 @@ class Api:
             )
         if route.is_open:
             return None
-        key = authenticate(headers.get(b"authorization"), self._keys, key_hash)
+        authorization = headers.get(b"authorization")
+        failed = None if authorization is None else partial(self._failed, client, headers)
+        key = authenticate(authorization, self._keys, key_hash, failed)
         if key is not None:
             _check_reach(route.operation, key, parameters)
         elif self._hosts is not None and any(mark in headers for mark in _BROWSERS_MARKS):
             self._check_host(headers)
         return key
+
+    def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
+        """Raises TooManyFailures."""
+        self._attempts.failure(self._clients.address(client, headers.get(b"x-forwarded-for")), reason, "api")
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Where no key is needed, a page of any site could ask in its visitor's name if it got its own name to lead

@@ -9,6 +9,8 @@ from typing import Any
 
 from tocsin.contract.access import require_namespace
 from tocsin.model.access import ApiKey, Role
+from tocsin.model.audit import AuditSource
+from tocsin.ports.audit import Actor
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -38,7 +40,7 @@ class Call:
     `parameters` are those of its path, `query` those of its query, each where the operation has any.
     """
 
-    __slots__ = ("body", "correlation_id", "headers", "key", "now_us", "parameters", "query")
+    __slots__ = ("address", "body", "correlation_id", "headers", "key", "now_us", "parameters", "query")
 
     def __init__(
         self,
@@ -49,7 +51,10 @@ class Call:
         correlation_id: str,
         parameters: Mapping[str, str] = _NONE,
         query: Mapping[str, list[str]] = _NONE,
+        address: str = "",
     ) -> None:
+        #: The client's, empty where it isn't known, and on the short way, where nobody asks.
+        self.address = address
         self.body = body
         self.headers = headers
         self.key = key
@@ -57,6 +62,11 @@ class Call:
         self.correlation_id = correlation_id
         self.parameters = parameters
         self.query = query
+
+    @property
+    def actor(self) -> Actor:
+        """Who calls, for the audit trail."""
+        return Actor(None if self.key is None else self.key.key_id, self.address, AuditSource.API)
 
     def permit(self, role: Role, namespace: str) -> None:
         """Raises Forbidden unless the caller has the role on the namespace."""

@@ -7,16 +7,20 @@ from msgspec import UNSET
 
 from tocsin.api.call import Call, Handler
 from tocsin.contract import wire
+from tocsin.contract.audit import namespace_details
 from tocsin.contract.convert import Intake, namespace_answer
 from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
+from tocsin.model.audit import AuditAction
+from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
 
 
 class NamespaceHandlers:
     """Create, list, update."""
 
-    def __init__(self, service: TimerService, intake: Intake) -> None:
+    def __init__(self, service: TimerService, intake: Intake, audit: AuditLog) -> None:
+        self._audit = audit
         self._service = service
         self._intake = intake
         self._encode = msgspec.json.Encoder().encode
@@ -39,6 +43,7 @@ class NamespaceHandlers:
             retention_us=retention_us,
             secret=None if sent.secret is UNSET else sent.secret,
         )
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, call.actor, sent.name, namespace_details(sent))
         return self._encode(namespace_answer(namespace))
 
     async def list(self, call: Call) -> bytes:
@@ -64,4 +69,5 @@ class NamespaceHandlers:
             remove_secret=sent.secret is None,
             paused=None if sent.paused is UNSET else sent.paused,
         )
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, call.actor, sent.name, namespace_details(sent))
         return self._encode(namespace_answer(namespace))

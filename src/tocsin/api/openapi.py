@@ -13,6 +13,7 @@ from tocsin.api.call import ApiLimits
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
+from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import METHODS, InputLimits
 
@@ -35,7 +36,7 @@ _INSTANTS = (
 
 #: Errors that a call can meet besides its own.
 _ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
-_WITH_KEY = {401: ("UNAUTHENTICATED",), 403: ("FORBIDDEN",)}
+_WITH_KEY = {401: ("UNAUTHENTICATED",), 403: ("FORBIDDEN",), 429: ("TOO_MANY_FAILURES",)}
 _WITH_BODY: dict[int, tuple[str, ...]] = {
     400: ("INVALID_INPUT", "MALFORMED_BODY"),
     408: ("REQUEST_TIMEOUT",),
@@ -239,6 +240,14 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "initialInterval": {**_DURATION, "default": "1s"},
             "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
             "maxInterval": _DURATION,
+        },
+        "ListAudit": {
+            "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
+            "subject": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
+            "after": _INSTANT,
+            "before": _INSTANT,
+            "limit": {"minimum": 1, "maximum": limits.list_rows_max, "default": 100},
+            "cursor": {"pattern": f"^[A-Za-z0-9_-]{{{CURSOR_CHARS}}}$"},
         },
         "ListTimers": {
             "namespace": _NAME,

@@ -164,6 +164,22 @@ OPERATIONS: tuple[Operation, ...] = (
         errors={404: ("NAMESPACE_NOT_FOUND",), 409: ("CONFLICT",), 503: ("SHARD_UNAVAILABLE",)},
         example={"name": "orders", "paused": True},
     ),
+    Operation(
+        name="listAudit",
+        method="POST",
+        paths=(f"{API_PREFIX}/audit/list",),
+        summary="List the audit trail",
+        description="Sign-ins, sign-outs, and changes of keys and namespaces, newest first: who, when, from which address, "
+        "on which node. Entries are kept for the setting `audit_retention`.",
+        tag="Audit",
+        role=Role.ADMIN,
+        reach=Reach.SERVICE,
+        request=wire.ListAudit,
+        answer=wire.AuditPage,
+        body_optional=True,
+        errors={503: ("SHARD_UNAVAILABLE",)},
+        example={"action": ["key_created", "key_deleted"], "limit": 100},
+    ),
     *AGENT_OPERATIONS,
     Operation(
         name="getCluster",

@@ -136,7 +136,7 @@ class ApiProtocol(GuardedProtocol):
         assert self._route is not None
         exchange = _Exchange()
         self.cycle = exchange  # type: ignore[assignment]
-        self._api.begin(self._route, self.headers, b"".join(parts), partial(self._answer, exchange))
+        self._api.begin(self._route, self.headers, b"".join(parts), partial(self._answer, exchange), self.client)
 
     # -- called by the API
 

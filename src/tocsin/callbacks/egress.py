@@ -113,7 +113,7 @@ class EgressPolicy:
 
     An entry is an address or network (`10.1.0.0/16`, `::1`), a host name (`hooks.internal`; whatever it resolves to),
     or one of either with a port (`127.0.0.1:9000`, `[::1]:9000`, `hooks.internal:8080`). Raises ConfigError for
-    anything else. Immutable.
+    anything else. Only `allow_private` changes, when a server begins to ask for keys; connections that are open stay so.
     """
 
     def __init__(self, allow_private: bool = False, allow: Sequence[str] = ()) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from tocsin.cli import calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
+from tocsin.cli import audit, calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
 from tocsin.model.visible import visible
+from tocsin.private_files import OTHERS
 
 app = typer.Typer(
     name="tocsin",
@@ -29,6 +31,7 @@ app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
 cluster.register(app)
 app.add_typer(keys.app, name="keys")
+audit.register(app)
 migrate.register(app)
 app.add_typer(config.app, name="config")
 version.register(app)
@@ -66,4 +69,6 @@ def _say(text: str, exit_code: int) -> int:
 
 def main() -> None:
     """The console script."""
+    # What a command writes, exports and reports of failed imports too, may have secrets.
+    os.umask(OTHERS)
     sys.exit(run(sys.argv[1:]))

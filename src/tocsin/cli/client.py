@@ -121,7 +121,7 @@ class Client:
         errors = [(str(e.get("path", "")), str(e.get("reason", ""))) for e in problem.get("errors") or []]
         detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "")
         if status == 401:
-            detail += "; give an API key with --key or TOCSIN_KEY"
+            detail += "; give this command a key with --key or TOCSIN_KEY; `tocsin keys create` makes one"
         return ServerRefused(status, str(problem["error"]), detail, errors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -12,6 +13,8 @@ from tocsin.cli.failure import Refused, WrongUsage
 from tocsin.cli.options import AsJson, ConfigFile, DataDir, Store
 
 if TYPE_CHECKING:
+    from tocsin.model.access import ApiKey
+    from tocsin.model.audit import AuditAction, Detail
     from tocsin.ports.store import Store as OpenStore
 
 T = TypeVar("T")
@@ -19,6 +22,10 @@ T = TypeVar("T")
 KEY_ID_BYTES = 6
 #: 32 random bytes are 43 URL-safe characters.
 SECRET_BYTES = 32
+
+#: Within which time before its end the list calls a key's end near.
+SOON_US = 14 * 86_400 * 1_000_000
+LIFETIME_US_MAX = 100 * 365 * 86_400 * 1_000_000
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -39,6 +46,10 @@ def create(
         list[str] | None, typer.Option(help="Only for this tenant; may be repeated.", show_default="all")
     ] = None,
     note: Annotated[str, typer.Option(help="What the key is for.")] = "",
+    expires_in: Annotated[
+        str | None,
+        typer.Option("--expires-in", metavar="DURATION", help="When it ends by itself: 90d.", show_default="never"),
+    ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     store: Store = None,
@@ -49,6 +60,9 @@ def create(
     import time
 
     from tocsin.model.access import ApiKey, Role, hash_key
+    from tocsin.model.audit import AuditAction
+    from tocsin.model.errors import StoreError
+    from tocsin.model.instants import format_instant
     from tocsin.model.namespace import NAME
 
     if role not in list(Role):
@@ -58,20 +72,40 @@ def create(
             raise WrongUsage(f"--namespace: {name!r} is no name; 1 to 255 of A-Z a-z 0-9 . _ : -")
     key_id = secrets.token_hex(KEY_ID_BYTES)
     secret = f"tk_{key_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    now_us = time.time_ns() // 1_000
     key = ApiKey(
         key_id=key_id,
         hash=hash_key(secret),
         role=Role(role),
         namespaces=tuple(namespace or ()),
         tenants=tuple(tenant or ()),
-        created_at=time.time_ns() // 1_000,
+        created_at=now_us,
         note=note,
+        expires_at=None if expires_in is None else now_us + _lifetime_us(expires_in),
     )
-    _with_store(config, data_dir, store, lambda opened: opened.put_api_key(key))
+
+    async def make(opened: OpenStore) -> bool:
+        first = not await opened.api_keys()
+        await opened.put_api_key(key)
+        details: dict[str, Detail] = {"role": role, "namespaces": namespace or [], "tenants": tenant or []}
+        try:
+            await _write_down(opened, AuditAction.KEY_CREATED, key_id, details)
+        except StoreError as error:
+            await opened.delete_api_key(key_id)
+            raise Refused(f"no key was made, for the audit trail did not take it: {error}") from error
+        return first
+
+    if _with_store(config, data_dir, store, make):
+        output.note(
+            "This is the first key: a server that asked for none asks from now on, and calls private addresses only if "
+            "egress.allow lists them."
+        )
     if as_json:
-        output.print_json({"keyId": key_id, "role": role, "secret": secret})
+        expiry = {} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}
+        output.print_json({"keyId": key_id, "role": role, **expiry, "secret": secret})
     else:
-        output.note(f"Key {key_id} ({role}). Its secret is shown only now:")
+        until = "" if key.expires_at is None else f", valid until {format_instant(key.expires_at)}"
+        output.note(f"Key {key_id} ({role}{until}). Its secret is shown only now:")
         typer.echo(secret)
 
 
@@ -92,6 +126,7 @@ def list_keys(
                     "namespaces": key.namespaces,
                     "tenants": key.tenants,
                     "createdAt": format_instant(key.created_at),
+                    "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
                     "note": key.note,
                 }
                 for key in found
@@ -99,7 +134,7 @@ def list_keys(
         )
         return
     output.print_table(
-        ("key", "role", "namespaces", "tenants", "created", "note"),
+        ("key", "role", "namespaces", "tenants", "created", "expires", "note"),
         [
             (
                 key.key_id,
@@ -107,6 +142,7 @@ def list_keys(
                 ", ".join(key.namespaces) or "all",
                 ", ".join(key.tenants) or "all",
                 format_instant(key.created_at),
+                _expiry(key),
                 key.note,
             )
             for key in found
@@ -122,9 +158,76 @@ def revoke(
     store: Store = None,
 ) -> None:
     """Remove a key. A running server refuses it within seconds."""
-    if not _with_store(config, data_dir, store, lambda opened: opened.delete_api_key(key_id), create=False):
+    from tocsin.model.audit import AuditAction
+    from tocsin.model.errors import StoreError
+
+    async def remove(opened: OpenStore) -> bool:
+        if not await opened.delete_api_key(key_id):
+            return False
+        try:
+            await _write_down(opened, AuditAction.KEY_DELETED, key_id, {})
+        except StoreError as error:
+            raise Refused(f"key {key_id} is revoked, but the audit trail did not take it: {error}") from error
+        if not await opened.api_keys():
+            output.note("No key is left. A server that asks for keys goes on doing so until it is restarted.")
+        return True
+
+    if not _with_store(config, data_dir, store, remove, create=False):
         raise Refused(f"no key has the id {key_id}; `tocsin keys list` shows them")
     typer.echo(f"Key {key_id} is revoked.")
+
+
+async def _write_down(store: OpenStore, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+    """Adds an entry to the audit trail. Raises what the store raises."""
+    import getpass
+    import os
+    import socket
+    import time
+
+    from tocsin.model.audit import AuditEntry, AuditSource
+
+    with contextlib.suppress(OSError, KeyError):
+        # A user without a name, as containers have them.
+        details = {**details, "user": getpass.getuser()}
+    entry = AuditEntry(
+        time.time_ns() // 1_000,
+        os.urandom(16),
+        action,
+        None,
+        key_id,
+        AuditSource.CLI,
+        "",
+        socket.gethostname(),
+        details,
+    )
+    await store.put_audit(entry)
+
+
+def _lifetime_us(text: str) -> int:
+    from tocsin.model.instants import parse_duration
+
+    try:
+        lifetime_us = parse_duration(text)
+    except ValueError as error:
+        raise WrongUsage(f"--expires-in: {text!r} {error}") from error
+    if not 0 < lifetime_us <= LIFETIME_US_MAX:
+        raise WrongUsage(
+            f"--expires-in: {text!r} is not between nothing and 100 years; leave it out for a key without end"
+        )
+    return lifetime_us
+
+
+def _expiry(key: ApiKey) -> str:
+    """When it ends, and a word where somebody should do something about it."""
+    import time
+
+    from tocsin.model.instants import format_instant
+
+    if key.expires_at is None:
+        return "never"
+    now_us = time.time_ns() // 1_000
+    word = " (expired)" if key.expired(now_us) else " (soon)" if key.expired(now_us + SOON_US) else ""
+    return format_instant(key.expires_at) + word
 
 
 def _with_store(

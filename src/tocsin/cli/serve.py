@@ -45,7 +45,7 @@ def serve(
         typer.Option(metavar="KIND", help="Who watches due times: polling or engine.", show_default="polling"),
     ] = None,
     no_agent: Annotated[bool, typer.Option("--no-agent", help="Timers only: no service calls.")] = False,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Serve other machines without any API key.")] = False,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Never ask for an API key.")] = False,
     log_level: Annotated[str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="auto, console or json.")] = None,
     drain_timeout: Annotated[

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -44,6 +45,7 @@ from tocsin.config.values import (
     egress_entries,
     factor,
     name_of_node,
+    networks,
     one_of,
     origins,
     peer_address,
@@ -188,7 +190,8 @@ class Settings(_Limits):
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="Address to listen on. One that other machines can reach needs API keys, or `insecure`.",
+        description="Address to listen on. One that other machines can reach needs API keys, or `insecure`. On a loopback "
+        "address keys are asked for once one exists, or `ui.origins` names an address that isn't loopback.",
     )
     port: Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))] = Field(
         8080, description="Port to listen on; 0 takes a free one."
@@ -238,9 +241,24 @@ class Settings(_Limits):
         description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of them. "
         "Unset: a random one that the store keeps for them.",
     )
-    insecure: YesNo = Field(False, description="Serve other machines without any API key.")
+    insecure: YesNo = Field(
+        False, description="Never ask for an API key, although other machines can reach the server or keys exist."
+    )
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
+    )
+    keys_expiry_notice: Duration = Field(
+        14 * 86_400 * US_PER_SECOND,
+        description="How long before an API key expires the log, once a day, and the metric `tocsin_api_keys_expiring` "
+        "begin to say so.",
+    )
+    audit_retention: Duration = Field(
+        90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."
+    )
+    trusted_proxies: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(networks)] = Field(
+        default_factory=list,
+        description="Addresses and networks of proxies whose header `X-Forwarded-For` names the client for the log, for the "
+        "audit trail and for the limit on wrong keys. Unset: the address that the connection comes from counts.",
     )
     log_level: Annotated[LogLevel, BeforeValidator(partial(one_of, ("debug", "info", "warning", "error")))] = Field(
         "info", description="Least severity that is logged: `debug`, `info`, `warning` or `error`."
@@ -249,7 +267,7 @@ class Settings(_Limits):
         "auto", description="`console`, `json`, or `auto`: console on a terminal, else JSON."
     )
     metrics_open: YesNo | None = Field(
-        None, description="Whether `/metrics` is served without a key. Unset: only on a loopback address."
+        None, description="Whether `/metrics` is served without a key. Unset: only where nothing else needs one."
     )
     keep_alive_timeout: Duration = Field(
         75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
@@ -265,7 +283,7 @@ class Settings(_Limits):
     egress_allow_private: YesNo | None = Field(
         None,
         description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
-        "a loopback address.",
+        "a loopback address and no request needs a key.",
     )
     ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
         default_factory=list,
@@ -448,6 +466,20 @@ class Settings(_Limits):
     def keys_refresh_s(self) -> float:
         """`keys_refresh` in seconds."""
         return self.keys_refresh / US_PER_SECOND
+
+    @property
+    def keys_expiry_notice_s(self) -> float:
+        """`keys_expiry_notice` in seconds."""
+        return self.keys_expiry_notice / US_PER_SECOND
+
+    @property
+    def audit_retention_s(self) -> float:
+        """`audit_retention` in seconds."""
+        return self.audit_retention / US_PER_SECOND
+
+    def origin_hosts(self) -> list[str]:
+        """The names in `ui.origins`."""
+        return [urlsplit(origin).hostname or "" for origin in self.ui_origins]
 
     @property
     def keep_alive_timeout_s(self) -> int:

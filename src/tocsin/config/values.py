@@ -210,6 +210,16 @@ def _redacted_credentials(found: re.Match[str]) -> str:
     return f"{found[0]}" if found[1].lower() in _WITH_USERS else f"{found[1]}://…@"
 
 
+def networks(entries: list[str]) -> list[str]:
+    """Addresses and networks."""
+    for entry in entries:
+        try:
+            ipaddress.ip_network(entry)
+        except ValueError:
+            raise ValueError(f"{entry!r} is no address or network; write it as 127.0.0.1 or 10.0.0.0/24") from None
+    return entries
+
+
 SECRET_CHARS_MIN = 16
 
 

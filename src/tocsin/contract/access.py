@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import NoReturn, Protocol
 
 from tocsin.contract.errors import Forbidden, Unauthenticated
 from tocsin.model.access import ApiKey, Role, hash_key
@@ -19,9 +20,15 @@ class KeyRing(Protocol):
     def required(self) -> bool:
         """Whether a request without a key is refused."""
 
+    def expired(self, hash: str) -> bool:
+        """Whether the key of that hash is known, and its time is over."""
+
+    def by_id(self, key_id: str) -> ApiKey | None:
+        """The key of that id, if it is in force."""
+
     def lookup(self, hash: str) -> ApiKey | None:
-        """The key stored under this SHA-256. Finding a hash in a table tells nothing, in time or otherwise, about the
-        secret behind another."""
+        """The key stored under this SHA-256, if it is in force. Finding a hash in a table tells nothing, in time or
+        otherwise, about the secret behind another."""
 
 
 def without_key(headers: list[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], str]:
@@ -36,28 +43,39 @@ def _hash_of(authorization: bytes) -> str:
     return hash_key(authorization[len(_SCHEME) :].strip().decode("latin-1"))
 
 
-def authenticate(authorization: bytes | None, keys: KeyRing, key_hash: str = "") -> ApiKey | None:
+def authenticate(
+    authorization: bytes | None, keys: KeyRing, key_hash: str = "", failed: Callable[[str], object] | None = None
+) -> ApiKey | None:
     """The key that an Authorization header brings, or whose hash another node told; None stands for anybody, where keys are
     optional.
 
-    Raises Unauthenticated. A key that is sent must be known even where none is needed.
+    Raises Unauthenticated. A key that is sent must be known even where none is needed. `failed` is called with the reason
+    when one was sent that won't do, and may raise instead.
     """
     if authorization is None and key_hash:
-        return _known(key_hash, keys)
+        return _known(key_hash, keys, failed)
     if authorization is None:
         if keys.required:
             raise Unauthenticated("an API key is needed; send it as Authorization: Bearer <key>")
         return None
-    if authorization[: len(_SCHEME)].lower() != _SCHEME:
-        raise Unauthenticated("the Authorization header has another scheme; send Authorization: Bearer <key>")
-    return _known(_hash_of(authorization), keys)
+    if authorization[: len(_SCHEME)].lower() == _SCHEME:
+        return _known(_hash_of(authorization), keys, failed)
+    return _refuse("malformed", "the Authorization header has another scheme; send Authorization: Bearer <key>", failed)
 
 
-def _known(key_hash: str, keys: KeyRing) -> ApiKey:
+def _known(key_hash: str, keys: KeyRing, failed: Callable[[str], object] | None) -> ApiKey:
     key = keys.lookup(key_hash)
-    if key is None:
-        raise Unauthenticated("the API key is not known; it may have been deleted")
-    return key
+    if key is not None:
+        return key
+    if keys.expired(key_hash):
+        return _refuse("expired_key", "the API key has expired; make another with `tocsin keys create`", failed)
+    return _refuse("unknown_key", "the API key is not known; it may have been deleted", failed)
+
+
+def _refuse(reason: str, message: str, failed: Callable[[str], object] | None) -> NoReturn:
+    if failed is not None:
+        failed(reason)
+    raise Unauthenticated(message)
 
 
 def require_role(key: ApiKey | None, role: Role) -> None:

@@ -41,6 +41,16 @@ class Unauthenticated(TocsinError):
     code = "UNAUTHENTICATED"
 
 
+class TooManyFailures(TocsinError):
+    """An address sends wrong keys again and again."""
+
+    code = "TOO_MANY_FAILURES"
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Forbidden(TocsinError):
     """A known key that may not do this, or not here."""
 
@@ -141,6 +151,7 @@ _KINDS: dict[type[BaseException], Kind] = {
     BodyTooLarge: Kind(413, "Body too large"),
     PayloadTooLarge: Kind(413, "Payload too large"),
     UnsupportedMediaType: Kind(415, "Unsupported media type"),
+    TooManyFailures: Kind(429, "Too many failures"),
     Overloaded: Kind(429, "Too many requests"),
     HeadersTooLarge: Kind(431, "Headers too large"),
     Unavailable: Kind(503, "Unavailable for a moment"),
@@ -232,7 +243,7 @@ def problem_headers(error: BaseException) -> list[tuple[bytes, bytes]]:
     elif isinstance(error, BodyTimeout) or (isinstance(error, BodyTooLarge) and not error.discard):
         headers.append((b"connection", b"close"))
     elif kind_of(error).status in (429, 503):
-        seconds = error.retry_after_s if isinstance(error, Unavailable) else 1.0
+        seconds = error.retry_after_s if isinstance(error, Unavailable | TooManyFailures) else 1.0
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(seconds))))
     return headers
 

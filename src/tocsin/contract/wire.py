@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
 
@@ -161,6 +162,46 @@ class UpdateNamespace(RequestStruct):
 
 class ListNamespaces(RequestStruct):
     """Nothing to say; the body may be left out."""
+
+
+class ListAudit(RequestStruct):
+    """Which entries of the audit trail to list; an entry must meet all conditions given."""
+
+    action: Annotated[AuditAction | list[AuditAction], Meta(description="One action, or several.")] | UnsetType = UNSET
+    key_id: Annotated[str, Meta(description="The key that acted.", examples=["1f0c9a7be2d4"])] | UnsetType = UNSET
+    subject: Annotated[str, Meta(description="What was acted on: a namespace's name or a key's id.")] | UnsetType = (
+        UNSET
+    )
+    after: Annotated[str, Meta(description="Only entries at this instant or later.")] | UnsetType = UNSET
+    before: Annotated[str, Meta(description="Only entries before this instant.")] | UnsetType = UNSET
+    limit: Annotated[int, Meta(description="Entries on the page. Default 100.")] | UnsetType = UNSET
+    cursor: Cursor | UnsetType = UNSET
+
+
+class AuditEntry(AnswerStruct):
+    """Something that was done to keys, namespaces or sign-ins."""
+
+    at: Instant
+    action: Annotated[str, Meta(description="What was done.", examples=["namespace_changed"])]
+    key_id: Annotated[
+        str | None, Meta(description="The key that acted; null where none was needed, or none was known.")
+    ]
+    subject: Annotated[str, Meta(description="What was acted on; empty for sign-ins.")]
+    source: Annotated[str, Meta(description="Which way it came: api, pages or cli.")]
+    address: Annotated[str, Meta(description="The client's address; empty for the command line.")]
+    node: Annotated[str, Meta(description="The node, or the machine where the command ran.")]
+    details: Annotated[
+        dict[str, Detail], Meta(description="Further facts, such as the changed fields. Never a secret.")
+    ]
+
+
+class AuditPage(AnswerStruct):
+    """A page of the audit trail, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: Annotated[str, Meta(description="Where the next page begins; absent on the last one.")] | UnsetType = (
+        UNSET
+    )
 
 
 class Attempt(AnswerStruct):

@@ -27,7 +27,8 @@ class ApiKey(msgspec.Struct, frozen=True):
     """A stored key: its secret only as a SHA-256 (the secret has 256 random bits, so no salt or stretching is needed).
 
     A key without `namespaces` and `tenants` may touch all of them; a key with either may touch exactly those that it
-    names, so that one limited to namespaces may touch no tenant, and the other way round.
+    names, so that one limited to namespaces may touch no tenant, and the other way round. From `expires_at` on
+    (microseconds; None: never) it is refused like one that was deleted.
     """
 
     key_id: str
@@ -37,6 +38,11 @@ class ApiKey(msgspec.Struct, frozen=True):
     tenants: tuple[str, ...] = ()
     created_at: int = 0
     note: str = ""
+    expires_at: int | None = None
+
+    def expired(self, now_us: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now_us
 
     def allows(self, role: Role, namespace: str | None) -> bool:
         """Whether the key may act in that role, on that namespace (None: on the whole service)."""

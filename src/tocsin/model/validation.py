@@ -77,8 +77,8 @@ class InputRules:
     """The checks, under given limits.
 
     `check_target` is the static part of the egress policy: the reason why a URL may not be called, or None. Its
-    verdicts are remembered per URL, so it must depend on nothing else. `headers_sent_max` and `header_bytes_sent_max` are
-    what a callback's request can carry of a timer's own headers.
+    verdicts are remembered per URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and
+    `header_bytes_sent_max` are what a callback's request can carry of a timer's own headers.
     """
 
     def __init__(
@@ -94,6 +94,10 @@ class InputRules:
         self._header_bytes_max = header_bytes_sent_max
         self._check_target = check_target
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
+
+    def forget_targets(self) -> None:
+        """The policy has changed: URLs are judged again."""
+        self._url_verdict.cache_clear()
 
     def timer_id(self, text: str) -> str | None:
         """The id of a timer that may exist: 1 to `id_chars_max` characters, none of them a control character."""

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
@@ -133,12 +134,31 @@ class Member(NamedTuple):
     counter: int
 
 
-class SignOut(NamedTuple):
-    """A sign-in to the web pages, by its name, that was ended before its time; from `expires_at` on it would be over by
-    itself, microseconds."""
+class SignIn(NamedTuple):
+    """A sign-in to the web pages, made with the key `key_id`.
 
-    name: str
+    `token_hash` is the hexadecimal SHA-256 of the token in the cookie, which itself is never stored. `seen_at` is the last
+    use, to within a part of the idle time-out; from `expires_at` on the sign-in is over. Both are microseconds.
+    """
+
+    token_hash: str
+    key_id: str
+    seen_at: int
     expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, microseconds.
+    `cursor` is the place of the last entry of the page before."""
+
+    actions: frozenset[str] = frozenset()
+    key_id: str | None = None
+    subject: str | None = None
+    after: int | None = None
+    before: int | None = None
+    cursor: tuple[int, bytes] | None = None
+    limit: int = 100
 
 
 #: Place in a list: (execute_at, uuid, generation). Live and finished rows share one order.
@@ -268,21 +288,33 @@ class Store(Protocol):
         """Inserts or replaces by key_id."""
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """False when there was none."""
+        """Removes it, and its sign-ins. False when there was none."""
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """The secret of that name which all who open this store share: the one it holds, or else `fresh`, which it holds
         from then on. Of many who ask at once all get the same."""
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
-        """Keeps it. One of a name that is kept already changes nothing."""
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
+        """Keeps it, and removes others: those with expires_at ≤ now_us, and of the same key all but the `keep` - 1 that were
+        seen last. One with a token_hash that is kept already is replaced."""
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
-        """All of them. A strong read."""
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
+        """Those of the given ones that are kept, also if they have expired, in any order. A strong read."""
 
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
-        """Removes those with expires_at ≤ now_us, and of the others all but the last `keep` in (expires_at, name) order;
-        returns how many. However many call it at once, it never leaves fewer than `keep` because of that number."""
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
+        """Moves its last use, never back; False when it isn't kept (any more)."""
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """False when there was none."""
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """Keeps it. The same one again changes nothing."""
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """At most `limit` entries, by (at, entry_id), descending. A strong read."""
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """Removes up to `limit` entries with at < before_us, the oldest first; returns how many."""
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:

@@ -1,4 +1,4 @@
-"""What a node knows of keys and sign-outs: read from the store every few seconds, so that a request asks memory only."""
+"""What a node knows of API keys: read from the store every few seconds, so that a request asks memory only."""
 
 from __future__ import annotations
 
@@ -10,119 +10,120 @@ import structlog
 
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import StoreError
-from tocsin.ports.store import SignOut, Store
-from tocsin.ui.limits import UiLimits
+from tocsin.model.instants import format_instant
+from tocsin.ports.store import Store
+from tocsin.server.audit import Audit
+from tocsin.server.sign_ins import SignIns
 
 _log = structlog.get_logger("tocsin.server")
 
+#: How often the log repeats that a key expires soon.
+_NOTICE_INTERVAL_S = 86_400.0
+
 
 class KeyRing:
-    """API keys by the hash of their secret, read again every few seconds, so that a revoked key ends within that time."""
+    """API keys by the hash of their secret, read again every few seconds, so that a deleted key ends within that time; one
+    that expires ends on the instant.
 
-    def __init__(self, store: Store, *, required: bool) -> None:
-        self.required = required
+    Keys are asked for when the server is `published`, which is when others than this machine's own programs can reach it,
+    and otherwise from the first key on, until the process ends: deleting the last one opens nothing. `insecure` never asks.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        published: bool,
+        insecure: bool = False,
+        expiry_notice_s: float = 0.0,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
+        self._published = published
+        self._insecure = insecure
+        self._expiry_notice_s = expiry_notice_s
+        self._now_s = now_s
         self._keys: dict[str, ApiKey] = {}
+        self._by_id: dict[str, ApiKey] = {}
+        self._any_seen = False
+        self._noticed_s: dict[str, float] = {}
+        #: Called when keys begin to be asked for.
+        self.on_required: Callable[[], None] | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether a request without a key is refused."""
+        return not self._insecure and (self._published or self._any_seen)
 
     def lookup(self, hash: str) -> ApiKey | None:
-        """The key, or None."""
-        return self._keys.get(hash)
+        """The key in force of that hash, or None."""
+        return self._in_force(self._keys.get(hash))
+
+    def by_id(self, key_id: str) -> ApiKey | None:
+        """The key in force of that id, or None."""
+        return self._in_force(self._by_id.get(key_id))
+
+    def expired(self, hash: str) -> bool:
+        """Whether the key of that hash is known, and its time is over."""
+        return hash in self._keys and self.lookup(hash) is None
 
     @property
     def empty(self) -> bool:
         """Whether no key exists."""
         return not self._keys
 
+    @property
+    def expiring(self) -> int:
+        """How many keys expire within the notice, or have expired and not been deleted."""
+        return len(self._expiring())
+
     async def refresh(self) -> None:
         """Reads the keys; raises what the store raises."""
-        self._keys = {key.hash: key for key in await self._store.api_keys()}
+        keys = await self._store.api_keys()
+        self._keys = {key.hash: key for key in keys}
+        self._by_id = {key.key_id: key for key in keys}
+        was_required = self.required
+        self._any_seen = self._any_seen or bool(keys)
+        if self.required and not was_required and self.on_required is not None:
+            self.on_required()
+        self._notice()
+
+    def _in_force(self, key: ApiKey | None) -> ApiKey | None:
+        if key is None or key.expires_at is None or not key.expired(round(self._now_s() * 1e6)):
+            return key
+        return None
+
+    def _expiring(self) -> list[ApiKey]:
+        soon_us = round((self._now_s() + self._expiry_notice_s) * 1e6)
+        return [key for key in self._keys.values() if key.expired(soon_us)]
+
+    def _notice(self) -> None:
+        now_s = self._now_s()
+        expiring = {key.key_id: key for key in self._expiring()}
+        self._noticed_s = {key_id: at for key_id, at in self._noticed_s.items() if key_id in expiring}
+        for key_id, key in expiring.items():
+            if now_s - self._noticed_s.get(key_id, -_NOTICE_INTERVAL_S) < _NOTICE_INTERVAL_S:
+                continue
+            self._noticed_s[key_id] = now_s
+            assert key.expires_at is not None
+            what = "API key has expired" if key.expired(round(now_s * 1e6)) else "API key expires soon"
+            _log.warning(what, key=key_id, note=key.note, expires_at=format_instant(key.expires_at))
 
 
-class SignOuts:
-    """Sign-ins that were ended before their time, on any node. Those of this node count at once, whatever becomes of the
-    write; those of others from the next `refresh` on.
-
-    No more are kept than `ui.sign_outs_max`. When there would be, those that expire first go, and every sign-in that would
-    have expired by then is taken for ended: nobody gets one back by filling the table.
-    """
-
-    def __init__(self, store: Store, limits: UiLimits, now_s: Callable[[], float] = time.time) -> None:
-        self._store = store
-        self._limits = limits
-        self._now_s = now_s
-        #: This node's, until they have been read from the store; of these, those to be written.
-        self._here: dict[str, int] = {}
-        self._unwritten: set[str] = set()
-        self._read: frozenset[str] = frozenset()
-        #: Sign-ins that expire at or before one of these instants are ended: sign-outs of theirs may have been left out.
-        self._over_here_us = self._over_us = 0
-        self.unread_since_s: float | None = None
-
-    def ended(self, name: str, expires_at_us: int) -> bool:
-        """Whether the sign-in of that name, which would end by itself at that instant, was ended before."""
-        return (
-            name in self._read
-            or name in self._here
-            or expires_at_us <= self._over_us
-            or expires_at_us <= self._over_here_us
-        )
-
-    async def add(self, name: str, expires_at_us: int) -> bool:
-        """Ends a sign-in: on this node at once, on the others once they read it. False when the store has not said within
-        `ui.sign_out_timeout` that it has it; `refresh` goes on trying."""
-        self._here[name] = expires_at_us
-        self._unwritten.add(name)
-        if len(self._here) > self._limits.sign_outs_max:
-            first = min(self._here, key=self._here.__getitem__)
-            self._over_here_us = max(self._over_here_us, self._here.pop(first))
-            self._unwritten.discard(first)
-            if first == name:
-                return False
-        try:
-            async with asyncio.timeout(self._limits.sign_out_timeout_s):
-                await self._write(name)
-        except (StoreError, TimeoutError) as error:
-            _log.warning("a sign-out could not be written yet; it holds on this node only", error=str(error))
-            return False
-        return True
-
-    async def refresh(self) -> None:
-        """Writes what could not be written before, and reads all; raises what the store raises."""
-        if self.unread_since_s is None:
-            self.unread_since_s = self._now_s()
-        for name in list(self._unwritten):
-            await self._write(name)
-        now_us, keep = round(self._now_s() * 1e6), self._limits.sign_outs_max
-        rows = await self._store.sign_outs()
-        latest = sorted((row.expires_at for row in rows), reverse=True)[:keep]
-        self._over_us = latest[-1] if len(latest) == keep else 0
-        self._read = frozenset(row.name for row in rows)
-        self._here = {
-            name: expires_at
-            for name, expires_at in self._here.items()
-            if name in self._unwritten or (name not in self._read and expires_at > now_us)
-        }
-        self.unread_since_s = None
-        if len(rows) > keep or (latest and min(row.expires_at for row in rows) <= now_us):
-            # By the store's clock: a node whose own is wrong shall not bring sign-ins back.
-            await self._store.purge_sign_outs(await self._store.now(), keep)
-
-    async def _write(self, name: str) -> None:
-        if name in self._here:
-            await self._store.put_sign_out(SignOut(name, self._here[name]))
-        self._unwritten.discard(name)
-
-
-async def keep_current(keys: KeyRing, sign_outs: SignOuts, interval_s: float) -> None:
-    """Reads both again and again, for ever."""
+async def keep_current(keys: KeyRing, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
+    """Reads keys and sign-ins again and again, for ever, and writes what the audit trail lacks."""
     while True:
         await asyncio.sleep(interval_s)
         # At the same time: a read that hangs must not hide that the other one is due.
-        await asyncio.gather(_read("API keys", keys.refresh), _read("sign-outs", sign_outs.refresh))
+        await asyncio.gather(
+            _tried("API keys could not be read; the former ones stay in force", keys.refresh),
+            _tried("sign-ins could not be read or written", sign_ins.refresh),
+            _tried("audit trail could not be written", audit.refresh),
+        )
 
 
-async def _read(what: str, refresh: Callable[[], Awaitable[None]]) -> None:
+async def _tried(failure: str, refresh: Callable[[], Awaitable[None]]) -> None:
     try:
         await refresh()
     except StoreError as error:
-        _log.warning(f"{what} could not be read; the former ones stay in force", error=str(error))
+        _log.warning(failure, error=str(error))

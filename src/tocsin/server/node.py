@@ -25,16 +25,21 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
+from tocsin.contract.attempts import Attempts
+from tocsin.contract.clients import Clients
 from tocsin.contract.hosts import Hosts
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
-from tocsin.server.access import KeyRing, SignOuts, keep_current
+from tocsin.private_files import tighten_folder
+from tocsin.server.access import KeyRing, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
+from tocsin.server.audit import Audit
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
+from tocsin.server.sign_ins import SignIns
 from tocsin.server.sockets import bind, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
@@ -92,6 +97,8 @@ class Server:
         self._client: HttpCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
+        self._keys: KeyRing | None = None
+        self._sign_ins: SignIns | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
         self.url = ""
@@ -112,24 +119,35 @@ class Server:
             self._socket = bind(settings.host, settings.port)
         port = self._socket.getsockname()[1]
         self.url = url_of(settings.host, port)
+        for path in tighten_folder(settings.data_dir):
+            self._log.warning("others on this machine can read a file of the data folder; chmod 600 it", path=str(path))
         shared = not self._store.capabilities.exclusive
         total_shards = await self._store.open(settings.shards)
-        secret = settings.cluster_secret or await self._store.shared_secret("cluster", secrets.token_hex(32))
+        secret = ""
+        if shared:
+            secret = settings.cluster_secret or await self._store.shared_secret("cluster", secrets.token_hex(32))
         peering = peering_of(settings, shared=shared, secret=secret, worker=self._worker)
         peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
-        keys = KeyRing(self._store, required=not private and not settings.insecure)
+        published = not private or any(not loopback(host) for host in settings.origin_hosts())
+        keys = self._keys = KeyRing(
+            self._store,
+            published=published,
+            insecure=settings.insecure,
+            expiry_notice_s=settings.keys_expiry_notice_s,
+        )
         await keys.refresh()
         if keys.required and keys.empty:
             raise ConfigError(
-                f"host: {settings.host} can be reached from other machines and there is no API key; make one with "
-                "`tocsin keys create`, bind to 127.0.0.1, or accept the risk with --insecure"
+                _no_key(settings.host if not private else f"ui.origins: {', '.join(settings.ui_origins)}")
             )
-        sign_outs = SignOuts(self._store, settings.ui_limits())
-        await sign_outs.refresh()
+        sign_ins = self._sign_ins = SignIns(self._store, settings.ui_limits())
         machine, engine_limits = SystemClock(), settings.engine_limits()
         clock = ConfirmedClock(machine, engine_limits.clock_skew_max_us)
         egress = EgressPolicy(
-            private if settings.egress_allow_private is None else settings.egress_allow_private, settings.egress_allow
+            not published and not keys.required
+            if settings.egress_allow_private is None
+            else settings.egress_allow_private,
+            settings.egress_allow,
         )
         http = self._client = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
@@ -143,6 +161,7 @@ class Server:
             headers_sent_max=callback_limits.request_headers_max,
             header_bytes_sent_max=callback_limits.request_header_bytes_max,
         )
+        keys.on_required = partial(self._ask_for_keys, egress, rules)
         figures = ui.figures(settings.ui_limits(), clock, self._gauges)
         call_figures = ui.call_figures(figures, settings.ui_limits())
         node = settings.node_name or f"{socket.gethostname()}:{port}"
@@ -156,6 +175,10 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
+        attempts = Attempts(partial(metrics.count, "tocsin_authentication_failures"))
+        audit = Audit(
+            self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
+        )
         observe = fan_out([metrics, EventLog(time.monotonic), figures])
         context = Context(
             store=self._store,
@@ -188,6 +211,7 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
+        clients = Clients(settings.trusted_proxies)
         hosts = Hosts(settings.host, settings.ui_origins)
         ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(
@@ -195,12 +219,14 @@ class Server:
             rules=rules,
             clock=clock,
             keys=keys,
-            sign_outs=sign_outs,
+            sign_ins=sign_ins,
+            attempts=attempts,
+            clients=clients,
+            audit=audit,
             figures=figures,
             call_figures=call_figures,
             agent=self._calls,
             hosts=hosts,
-            secret=secret.encode(),
             relay=ask,
             limits=settings.ui_limits(),
         )
@@ -214,8 +240,12 @@ class Server:
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
+            attempts=attempts,
+            clients=clients,
+            audit=audit,
             metrics=metrics.exposition,
-            metrics_open=private if settings.metrics_open is None else settings.metrics_open,
+            # Unset, they need a key wherever anything else does.
+            metrics_open=settings.metrics_open is True,
             hosts=hosts,
             extra=self._pages,
         )
@@ -240,7 +270,7 @@ class Server:
         )
         self._http = _HttpServer(config)
         self._tasks.append(asyncio.create_task(self._http.serve(sockets=[self._socket])))
-        self._tasks.append(asyncio.create_task(keep_current(keys, sign_outs, settings.keys_refresh_s)))
+        self._tasks.append(asyncio.create_task(keep_current(keys, sign_ins, audit, settings.keys_refresh_s)))
         while not self._http.started:
             if self._tasks[0].done():
                 self._tasks[0].result()
@@ -269,6 +299,9 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
+            self._sign_ins = None
         if self._agent is not None:
             await self._agent.stop()
             self._agent = None
@@ -318,6 +351,15 @@ class Server:
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 
+    def _ask_for_keys(self, egress: EgressPolicy, rules: InputRules) -> None:
+        """The first key was made while this server ran open to every program of its machine."""
+        if self._settings.egress_allow_private is None:
+            egress.allow_private = False
+            rules.forget_targets()
+        self._log.warning(
+            "an API key exists: requests need one from now on, and callbacks to private addresses egress.allow"
+        )
+
     def _service_calls(self) -> ServiceCalls | None:
         """The agent, while it runs here."""
         return None if self._agent is None else self._agent.calls
@@ -357,5 +399,13 @@ class Server:
             "tocsin_writes_waiting": service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
             "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
+            "tocsin_api_keys_expiring": 0 if self._keys is None else self._keys.expiring,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }
+
+
+def _no_key(why: str) -> str:
+    return (
+        f"host: others than this machine can reach the server ({why}) and there is no API key; make one with "
+        "`tocsin keys create`, bind to 127.0.0.1 without ui.origins, or accept the risk with --insecure"
+    )

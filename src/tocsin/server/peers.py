@@ -28,8 +28,8 @@ class Peering:
 
 
 def loopback(host: str) -> bool:
-    """Whether a bind address can be reached from this machine only."""
-    if host == "localhost":
+    """Whether an address can be reached from this machine only."""
+    if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

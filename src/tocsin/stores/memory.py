@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, DefiniteFailure
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
@@ -21,6 +22,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
+    AuditQuery,
     Capabilities,
     Found,
     HistoryRow,
@@ -32,7 +34,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
-    SignOut,
+    SignIn,
     StoredRow,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
@@ -127,7 +129,8 @@ class MemoryStore:
         self._namespaces: dict[str, Namespace] = {}
         self._api_keys: dict[str, ApiKey] = {}
         self._secrets: dict[str, str] = {}
-        self._sign_outs: dict[str, SignOut] = {}
+        self._sign_ins: dict[str, SignIn] = {}
+        self._audit: dict[tuple[int, bytes], AuditEntry] = {}
 
     async def open(self, total_shards: int | None) -> int:
         """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
@@ -296,26 +299,52 @@ class MemoryStore:
 
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
+        self._sign_ins = {hash: each for hash, each in self._sign_ins.items() if each.key_id != key_id}
         return self._api_keys.pop(key_id, None) is not None
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
         return self._secrets.setdefault(name, fresh)
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
         """See the port."""
-        self._sign_outs.setdefault(sign_out.name, sign_out)
+        others = [each for each in self._sign_ins.values() if each.token_hash != sign_in.token_hash]
+        others = [each for each in others if each.expires_at > now_us]
+        of_key = [each for each in others if each.key_id == sign_in.key_id]
+        latest = sorted(of_key, key=lambda each: (each.seen_at, each.token_hash), reverse=True)[: keep - 1]
+        kept = [each for each in others if each.key_id != sign_in.key_id]
+        self._sign_ins = {each.token_hash: each for each in (*kept, *latest, sign_in)}
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
-        """See the port. By name."""
-        return sorted(self._sign_outs.values())
-
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
         """See the port."""
-        latest = sorted(self._sign_outs.values(), key=lambda each: (each.expires_at, each.name), reverse=True)
-        former = len(self._sign_outs)
-        self._sign_outs = {each.name: each for each in latest[:keep] if each.expires_at > now_us}
-        return former - len(self._sign_outs)
+        return [self._sign_ins[each] for each in set(token_hashes) if each in self._sign_ins]
+
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
+        """See the port."""
+        known = self._sign_ins.get(token_hash)
+        if known is not None:
+            self._sign_ins[token_hash] = known._replace(seen_at=max(seen_at, known.seen_at))
+        return known is not None
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        return self._sign_ins.pop(token_hash, None) is not None
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        self._audit.setdefault(entry.place, entry)
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        newest = sorted(self._audit.values(), key=lambda entry: entry.place, reverse=True)
+        return [entry for entry in newest if in_audit(query, entry)][: query.limit]
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        old = sorted(place for place in self._audit if place[0] < before_us)[:limit]
+        for place in old:
+            del self._audit[place]
+        return len(old)
 
     def _fenced(self, shard_id: int, version: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)
@@ -330,6 +359,18 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
         and status in query.statuses
         and row.timer_id.startswith(query.id_prefix)
         and all(tag in row.tags for tag in query.tags)
+    )
+
+
+def in_audit(query: AuditQuery, entry: AuditEntry) -> bool:
+    """Whether the entry is one that the query asks for."""
+    return (
+        (not query.actions or entry.action in query.actions)
+        and query.key_id in (None, entry.key_id)
+        and query.subject in (None, entry.subject)
+        and (query.after is None or entry.at >= query.after)
+        and (query.before is None or entry.at < query.before)
+        and (query.cursor is None or entry.place < query.cursor)
     )
 
 

@@ -14,11 +14,13 @@ import msgspec
 from asyncmy import errors
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
+    AuditQuery,
     Capabilities,
     Found,
     Key,
@@ -28,9 +30,9 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
-    SignOut,
+    SignIn,
 )
-from tocsin.stores import mysql_list, mysql_read, mysql_write
+from tocsin.stores import mysql_access, mysql_list, mysql_read, mysql_write
 from tocsin.stores.mysql_connection import MysqlPool, MysqlSettings
 from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_errors import DUPLICATE, code_of
@@ -263,7 +265,7 @@ class MysqlStore:
 
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
-        return await self._changes(b"DELETE FROM api_keys WHERE key_id = " + text(key_id)) > 0
+        return await self._together(mysql_access.delete_api_key(key_id)) > 0
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
@@ -272,20 +274,33 @@ class MysqlStore:
         sql = b"SELECT secret_value FROM secrets WHERE secret_name = " + text(name)
         return str((await self._read(lambda connection: connection.rows(sql)))[0][0])
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
         """See the port."""
-        sql = b"INSERT INTO sign_outs VALUES (%b, %d) ON DUPLICATE KEY UPDATE sign_in_name = sign_in_name"
-        await self._changes(sql % (text(sign_out.name), sign_out.expires_at))
+        await self._together(mysql_access.put_sign_in(sign_in, now_us, keep))
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
         """See the port."""
-        sql = b"SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
-        rows = await self._read(lambda connection: connection.rows(sql))
-        return [SignOut(str(name), int(expires_at)) for name, expires_at in rows]
+        return await self._read(lambda connection: mysql_access.sign_ins(connection, token_hashes))
 
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
         """See the port."""
-        return await self._changes(mysql_write.purge_sign_outs(now_us, keep))
+        return await self._changes(mysql_access.touch(token_hash, seen_at)) > 0
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        return await self._changes(mysql_access.delete_sign_in(token_hash)) > 0
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        await self._changes(mysql_access.put_audit(entry))
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        return await self._read(lambda connection: mysql_access.audit(connection, query))
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._changes(mysql_access.purge_audit(before_us, limit))
 
     # -- connections
 
@@ -302,6 +317,11 @@ class MysqlStore:
         """How many rows a statement found."""
         retries = self._limits.undone_retries_max
         return await self._write(lambda connection: mysql_write.changes(connection, sql, retries))
+
+    async def _together(self, statements: Sequence[bytes]) -> int:
+        """How many rows the last statement of a transaction found."""
+        retries = self._limits.undone_retries_max
+        return await self._write(lambda connection: mysql_access.together(connection, statements, retries))
 
     async def _insert(self, connection: Connection, sql: bytes) -> bool:
         """Whether the row was not there yet."""

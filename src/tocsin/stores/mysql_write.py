@@ -64,8 +64,6 @@ _UUID_DELETE = (
     b"WHERE shard_id = %d AND timer_uuid IN %b"
 )
 _UUID_BYTES = 16
-#: An offset needs a limit.
-_ROWS_ALL = 2**63 - 1
 
 
 class WriteLimits(NamedTuple):
@@ -275,16 +273,6 @@ def purge(now_us: int, limit: int) -> bytes:
     return b"DELETE FROM history WHERE timer_expires_at <= %b ORDER BY timer_expires_at LIMIT %d" % (
         instant(now_us),
         limit,
-    )
-
-
-def purge_sign_outs(now_us: int, keep: int) -> bytes:
-    """Removes those that have expired, and all but the last ones. A statement can't read the table that it deletes from,
-    hence the one between."""
-    return (
-        b"DELETE FROM sign_outs WHERE sign_in_expires_at <= %d OR sign_in_name IN (SELECT sign_in_name FROM (SELECT "
-        b"sign_in_name FROM sign_outs ORDER BY sign_in_expires_at DESC, sign_in_name DESC LIMIT %d OFFSET %d) AS beyond)"
-        % (now_us, _ROWS_ALL, keep)
     )
 
 

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
+    AuditQuery,
     Capabilities,
     Found,
     Key,
@@ -27,9 +29,9 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
-    SignOut,
+    SignIn,
 )
-from tocsin.stores import postgresql_list, postgresql_read, postgresql_write
+from tocsin.stores import postgresql_access, postgresql_list, postgresql_read, postgresql_write
 from tocsin.stores.postgresql_connection import PostgresPool, PostgresSettings
 from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.postgresql_schema import prepare
@@ -250,7 +252,7 @@ class PostgresStore:
 
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
-        return await self._changes("DELETE FROM api_keys WHERE key_id = $1 RETURNING 1", key_id)
+        return await self._changes(postgresql_access.DELETE_API_KEY, key_id)
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
@@ -261,20 +263,37 @@ class PostgresStore:
         )
         return str(await self._write(lambda connection: connection.fetchval(sql, name, fresh)))
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
         """See the port."""
-        await self._changes("INSERT INTO sign_outs VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1", *sign_out)
+        await self._changes(postgresql_access.PUT_SIGN_IN, *sign_in, now_us, keep - 1)
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
         """See the port."""
-        sql = "SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
-        rows = await self._read(lambda connection: connection.fetch(sql))
-        return [SignOut(*row) for row in rows]
+        sql = postgresql_access.SIGN_INS
+        hashes = [*token_hashes]
+        rows = await self._read(lambda connection: connection.fetch(sql, hashes))
+        return [SignIn(*row) for row in rows]
 
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
         """See the port."""
-        sql = postgresql_write.PURGE_SIGN_OUTS
-        return int(await self._write(lambda connection: connection.fetchval(sql, now_us, keep)))
+        return await self._changes(postgresql_access.TOUCH, token_hash, seen_at)
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        return await self._changes(postgresql_access.DELETE_SIGN_IN, token_hash)
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        await self._changes(postgresql_access.PUT_AUDIT, *postgresql_access.audit_values(entry))
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        return await self._read(lambda connection: postgresql_access.audit(connection, query))
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        sql = postgresql_access.PURGE_AUDIT
+        return int(await self._write(lambda connection: connection.fetchval(sql, before_us, limit)))
 
     # -- connections
 

@@ -19,11 +19,6 @@ PURGE = (
     "FOR UPDATE SKIP LOCKED), gone AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)) RETURNING 1) "
     "SELECT count(*) FROM gone"
 )
-PURGE_SIGN_OUTS = (
-    "WITH gone AS (DELETE FROM sign_outs WHERE sign_in_expires_at <= $1 OR sign_in_name IN ("
-    "SELECT sign_in_name FROM sign_outs ORDER BY sign_in_expires_at DESC, sign_in_name DESC OFFSET $2) RETURNING 1) "
-    "SELECT count(*) FROM gone"
-)
 CLAIM = "SELECT claim_shard($1, $2, $3, $4, $5)"
 RELEASE = (
     "UPDATE timers SET shard_owner = NULL WHERE row_type = 1 AND shard_id = $1 AND shard_version = $2 "

@@ -18,11 +18,13 @@ import apsw
 import msgspec
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
+    AuditQuery,
     Capabilities,
     Found,
     Key,
@@ -32,9 +34,10 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
-    SignOut,
+    SignIn,
 )
-from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_list, sqlite_read, sqlite_write
+from tocsin.private_files import make_database, make_folder
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, sqlite_access, sqlite_list, sqlite_read, sqlite_write
 from tocsin.stores.sqlite_checkpoint import Checkpointer
 from tocsin.stores.sqlite_connection import (
     TRANSLATED,
@@ -139,13 +142,14 @@ class SqliteStore:
 
     def _open(self, total_shards: int | None) -> int:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
         except OSError as error:
             raise StoreUnavailable(f"the data folder {self._path.parent} can't be made: {error.strerror}") from error
         if self._lock is not None:
             self._lock.acquire()
         connections: list[apsw.Connection] = []
         try:
+            make_database(self._path)
             writer = connect(self._settings, cache_bytes=self._settings.cache_bytes, read_only=False)
             connections.append(writer)
             migrate(writer, self._path)
@@ -162,6 +166,8 @@ class SqliteStore:
                 self._lock.release()
             if isinstance(error, TRANSLATED):
                 raise meaning_of(error, self._path) from error
+            if isinstance(error, OSError):
+                raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
             raise
         self._lanes = [_Lane(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
         return number
@@ -298,8 +304,7 @@ class SqliteStore:
 
     async def delete_api_key(self, key_id: str) -> bool:
         """See the port."""
-        sql = "DELETE FROM api_keys WHERE key_id = ?"
-        return await self._write(lambda connection: _changes(connection, sql, key_id) > 0)
+        return await self._write(lambda connection: sqlite_access.delete_api_key(connection, key_id))
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
@@ -310,19 +315,34 @@ class SqliteStore:
 
         return await self._write(kept)
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
         """See the port."""
-        sql = "INSERT INTO sign_outs (sign_in_name, sign_in_expires_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
-        await self._write(lambda connection: _changes(connection, sql, *sign_out))
+        await self._write(lambda connection: sqlite_access.put_sign_in(connection, sign_in, now_us, keep))
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
         """See the port."""
-        sql = "SELECT sign_in_name, sign_in_expires_at FROM sign_outs"
-        return await self._read(lambda connection: [SignOut(*row) for row in connection.execute(sql)])
+        return await self._read(lambda connection: sqlite_access.sign_ins(connection, token_hashes))
 
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
         """See the port."""
-        return await self._write(lambda connection: sqlite_write.purge_sign_outs(connection, now_us, keep))
+        return await self._write(lambda connection: _changes(connection, sqlite_access.TOUCH, token_hash, seen_at) > 0)
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        sql = "DELETE FROM sign_ins WHERE sign_in_token_hash = ?"
+        return await self._write(lambda connection: _changes(connection, sql, token_hash) > 0)
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        await self._write(lambda connection: sqlite_access.put_audit(connection, entry))
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        return await self._read(lambda connection: sqlite_access.audit(connection, query))
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._write(lambda connection: _changes(connection, sqlite_access.PURGE_AUDIT, before_us, limit))
 
     # -- threads
 

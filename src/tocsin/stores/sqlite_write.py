@@ -218,15 +218,3 @@ def release(connection: apsw.Connection, shard_id: int, version: int, owner: byt
 def put_member(connection: apsw.Connection, member: Member) -> None:
     """Inserts or replaces a member row."""
     connection.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", member)
-
-
-def purge_sign_outs(connection: apsw.Connection, now_us: int, keep: int) -> int:
-    """Removes those that have expired, and of the others all but the last."""
-    connection.execute("DELETE FROM sign_outs WHERE sign_in_expires_at <= ?", (now_us,))
-    expired = connection.changes()
-    connection.execute(
-        "DELETE FROM sign_outs WHERE sign_in_name IN (SELECT sign_in_name FROM sign_outs "
-        "ORDER BY sign_in_expires_at DESC, sign_in_name DESC LIMIT -1 OFFSET ?)",
-        (keep,),
-    )
-    return expired + connection.changes()

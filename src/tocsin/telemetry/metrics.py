@@ -43,6 +43,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tocsin_forward_messages": ((), "Messages that brought clients' writes to other nodes; many writes share one."),
     "tocsin_peer_losses": ((), "Connections to other nodes that ended or could not be made."),
+    "tocsin_authentication_failures": (
+        ("reason",),
+        "Requests and sign-ins refused because of their key: unknown_key, expired_key, malformed.",
+    ),
+    "tocsin_audit_write_failures": ((), "Entries of the audit trail that the store did not take at once."),
     "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
 }
 #: Every histogram: name, bucket bounds, help.
@@ -68,6 +73,7 @@ GAUGES: dict[str, str] = {
     "tocsin_shards_owned": "Shards this node owns.",
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
+    "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 

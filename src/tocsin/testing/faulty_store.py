@@ -15,10 +15,12 @@ from random import Random
 from typing import TypeVar
 
 from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace
 from tocsin.ports.store import (
     Applied,
+    AuditQuery,
     Found,
     Key,
     Listed,
@@ -27,7 +29,7 @@ from tocsin.ports.store import (
     Member,
     ShardBatch,
     ShardState,
-    SignOut,
+    SignIn,
     Store,
 )
 
@@ -302,14 +304,30 @@ class FaultyStore:
         """See the port."""
         return await self._write("shared_secret", lambda: self.inner.shared_secret(name, fresh))
 
-    async def put_sign_out(self, sign_out: SignOut) -> None:
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
         """See the port."""
-        await self._write("put_sign_out", lambda: self.inner.put_sign_out(sign_out))
+        await self._write("put_sign_in", lambda: self.inner.put_sign_in(sign_in, now_us, keep))
 
-    async def sign_outs(self) -> builtins.list[SignOut]:
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
         """See the port."""
-        return await self._read("sign_outs", self.inner.sign_outs)
+        return await self._read("sign_ins", lambda: self.inner.sign_ins(token_hashes))
 
-    async def purge_sign_outs(self, now_us: int, keep: int) -> int:
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
         """See the port."""
-        return await self._write("purge_sign_outs", lambda: self.inner.purge_sign_outs(now_us, keep))
+        return await self._write("touch_sign_in", lambda: self.inner.touch_sign_in(token_hash, seen_at))
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        return await self._write("delete_sign_in", lambda: self.inner.delete_sign_in(token_hash))
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        await self._write("put_audit", lambda: self.inner.put_audit(entry))
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        return await self._read("audit", lambda: self.inner.audit(query))
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        return await self._write("purge_audit", lambda: self.inner.purge_audit(before_us, limit))

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from tocsin.model.access import ApiKey, Role
+from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError
 from tocsin.model.namespace import HistoryMode, Namespace
-from tocsin.ports.store import Applied, Found, Member, ShardState, SignOut, Store
+from tocsin.ports.store import Applied, AuditQuery, Found, Member, ShardState, SignIn, Store
+from tocsin.stores.memory import in_audit
 from tocsin.testing.store_conformance_base import (
     ALICE,
     TOTAL_SHARDS,
@@ -31,7 +33,7 @@ def namespace(name: str, **settings: object) -> Namespace:
 
 
 class AdministrationConformance(StoreSuite):
-    """Namespaces, API keys, secrets and sign-outs."""
+    """Namespaces, API keys, secrets, sign-ins and the audit trail."""
 
     async def test_namespaces_are_created_once_and_replaced_whole(self, store: Store) -> None:
         assert await store.namespaces() == []
@@ -72,29 +74,77 @@ class AdministrationConformance(StoreSuite):
         assert await store.shared_secret("cluster", "later") == asked[0]
         assert await store.shared_secret("sign-in", "other") == "other"
 
-    async def test_a_sign_out_is_kept_once(self, store: Store) -> None:
-        assert await store.sign_outs() == []
-        for sign_out in (SignOut("b", 7), SignOut("a", 5), SignOut("b", 9)):
-            await store.put_sign_out(sign_out)
-        assert sorted(await store.sign_outs()) == [SignOut("a", 5), SignOut("b", 7)]
-        # Names differ by case, and by nothing less.
-        await store.put_sign_out(SignOut("A", 5))
-        await asyncio.gather(*(store.put_sign_out(SignOut("-_9", 5)) for _ in range(3)))
-        assert sorted(await store.sign_outs()) == [("-_9", 5), ("A", 5), ("a", 5), ("b", 7)]
+    async def test_a_sign_in_ends_by_deletion_and_with_its_key(self, store: Store) -> None:
+        key = ApiKey("k", "0" * 64, Role.READ, expires_at=99)
+        await store.put_api_key(key)
+        assert await store.api_keys() == [key]
+        one, two, other = SignIn("a", "k", 5, 50), SignIn("A", "k", 6, 50), SignIn("b", "else", 5, 50)
+        for each in (one, two, other, other):
+            await store.put_sign_in(each, 1, 10)
+        assert sorted(await store.sign_ins(["a", "A", "b", "c"])) == [two, one, other]
+        assert await store.sign_ins([]) == []
+        # A use is never forgotten, and brings back nothing that was deleted.
+        assert await store.touch_sign_in("a", 9) is True
+        assert await store.touch_sign_in("a", 7) is True
+        assert await store.sign_ins(["a"]) == [one._replace(seen_at=9)]
+        assert await store.delete_sign_in("a") is True
+        assert await store.delete_sign_in("a") is False
+        assert await store.touch_sign_in("a", 10) is False
+        assert await store.delete_api_key("k") is True
+        assert await store.sign_ins(["a", "A", "b"]) == [other]
 
-    async def test_sign_outs_go_when_they_expire_and_the_earliest_when_there_are_too_many(self, store: Store) -> None:
-        for name, expires_at in (("a", 10), ("b", 20), ("c", 20), ("d", 20), ("e", 30)):
-            await store.put_sign_out(SignOut(name, expires_at))
-        assert await store.purge_sign_outs(9, keep=5) == 0
-        assert await store.purge_sign_outs(10, keep=5) == 1
-        # Of those that expire at the same instant the last ones stay: never fewer than may.
-        assert await store.purge_sign_outs(10, keep=3) == 1
-        assert sorted(await store.sign_outs()) == [("c", 20), ("d", 20), ("e", 30)]
-        removed = await asyncio.gather(*(store.purge_sign_outs(10, keep=2) for _ in range(4)))
-        assert sum(removed) == 1
-        assert sorted(await store.sign_outs()) == [("d", 20), ("e", 30)]
-        assert await store.purge_sign_outs(30, keep=2) == 2
-        assert await store.sign_outs() == []
+    async def test_sign_ins_go_when_they_expire_and_beyond_a_number_for_each_key(self, store: Store) -> None:
+        for name, key_id, seen_at, expires_at in (
+            ("a", "k", 3, 50),
+            ("b", "k", 2, 50),
+            ("c", "k", 1, 9),
+            ("d", "l", 1, 50),
+        ):
+            await store.put_sign_in(SignIn(name, key_id, seen_at, expires_at), 0, 9)
+        await store.put_sign_in(SignIn("e", "m", 0, 50), 9, 9)
+        assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "c", "d", "e"])) == [
+            "a",
+            "b",
+            "d",
+            "e",
+        ]
+        # The new one stays, and of the key's others those that were seen last.
+        await store.put_sign_in(SignIn("f", "k", 0, 50), 10, 2)
+        assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "d", "f"])) == ["a", "d", "f"]
+
+    async def test_the_audit_trail_is_read_in_pages_newest_first(self, store: Store) -> None:
+        entries = [
+            AuditEntry(
+                at, bytes([15 - at]) * 16, action, key_id, subject, "api", "10.0.0.1", "n", {"fields": ["ä", "b"]}
+            )
+            for at, action, key_id, subject in (
+                (1, "sign_in", "k", ""),
+                (2, "key_created", None, "k"),
+                (2, "namespace_changed", "k", "orders"),
+                (3, "sign_in", "K", ""),
+                (4, "a later action", "k", "Orders"),
+            )
+        ]
+        entries[2] = msgspec.structs.replace(entries[2], entry_id=b"\xff" * 16)
+        for entry in (*entries, entries[0]):
+            await store.put_audit(entry)
+        newest = entries[::-1]
+        assert await store.audit(AuditQuery()) == newest
+        paged: list[AuditEntry] = []
+        while page := await store.audit(AuditQuery(limit=2, cursor=paged[-1].place if paged else None)):
+            paged += page
+        assert paged == newest
+        for query in (
+            AuditQuery(actions=frozenset({"sign_in", "key_created"})),
+            AuditQuery(key_id="k"),
+            AuditQuery(subject="orders"),
+            AuditQuery(after=2, before=4),
+            AuditQuery(actions=frozenset({"sign_in"}), key_id="k", after=1, before=2, cursor=(2, b"\x00" * 16)),
+        ):
+            assert await store.audit(query) == [entry for entry in newest if in_audit(query, entry)] != []
+        assert await store.purge_audit(4, 3) == 3
+        assert await store.purge_audit(4, 3) == 1
+        assert await store.audit(AuditQuery()) == [entries[4]]
 
     async def test_the_clock_goes_on(self, store: Store) -> None:
         first = await store.now()
@@ -150,7 +200,9 @@ class DurabilityConformance(StoreSuite):
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
         await store.put_namespace(namespace("n"), create=True)
         await store.put_api_key(ApiKey("k", "0" * 64, Role.READ))
-        await store.put_sign_out(SignOut("s", 2**62))
+        await store.put_sign_in(SignIn("s", "k", 1, 2**62), 1, 10)
+        entry = AuditEntry(5, b"e" * 16, "key_created", None, "k", "cli", "", "n")
+        await store.put_audit(entry)
         await store.close()
         again = self.make_store(tmp_path)
         assert await again.open(None) == TOTAL_SHARDS
@@ -161,7 +213,8 @@ class DurabilityConformance(StoreSuite):
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
             assert await again.namespaces() == [namespace("n")]
             assert [key.key_id for key in await again.api_keys()] == ["k"]
-            assert await again.sign_outs() == [SignOut("s", 2**62)]
+            assert await again.sign_ins(["s"]) == [SignIn("s", "k", 1, 2**62)]
+            assert await again.audit(AuditQuery()) == [entry]
             assert await again.apply([replace(batch, deletes=[live.uuid])]) == [Applied.DURABLE]
         finally:
             await again.close()

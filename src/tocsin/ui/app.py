@@ -17,10 +17,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from tocsin.contract.errors import Forbidden, kind_of, message_of
+from tocsin.contract.clients import Clients
+from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.reading import ClientGone, Receive, read_body
-from tocsin.model.errors import TocsinError
+from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
 from tocsin.ui.cookies import cookie_name, cookie_value
@@ -63,6 +64,7 @@ class Ui:
         assets: Assets,
         sessions: Sessions,
         hosts: Hosts,
+        clients: Clients,
         figures: Figures,
         gathered: Gathered,
         streams: Streams,
@@ -75,6 +77,7 @@ class Ui:
         self._assets = assets
         self._sessions = sessions
         self._hosts = hosts
+        self._clients = clients
         self._figures = figures
         self._gathered = gathered
         self._streams = streams
@@ -132,35 +135,40 @@ class Ui:
         sent = cookie_value(request, name)
         fresh = not self._sessions.well_formed(sent)
         cookie = self._sessions.new_cookie() if fresh or sent is None else sent
-        visitor = self._sessions.visitor(cookie)
-        response = await self._visit(request, receive, cookie, visitor)
+        response = await self._visit(request, receive, cookie)
         if isinstance(response, Relayed):
             # The node that made it has set what is to be set.
             return response
         if isinstance(response, NewCookie):
             cookie, fresh = response.cookie, True
-        elif visitor is not None and (renewed := self._sessions.renewed(cookie)) is not None:
-            cookie, fresh = renewed, True
         if fresh:
             response.set_cookie(name, cookie, path="/", httponly=True, samesite="strict", secure=secure)
         return response
 
-    async def _visit(self, request: Request, receive: Receive, cookie: str, visitor: Visitor | None) -> Response:
+    async def _visit(self, request: Request, receive: Receive, cookie: str) -> Response:
         """The answer, errors included."""
-        nobody = visitor is None and request.url.path not in _OPEN_PATHS
-        if nobody and request.method in _SAFE:
-            return _to_login(request)
-        known = visitor or Visitor(None, self._sessions.csrf(cookie))
-        correlation_id = request.scope.get("state", {}).get("correlation_id", "")
+        visitor: Visitor | None = None
         visit = Visit(
             request,
-            known,
+            self._sessions.stranger(cookie),
             cookie,
             now_us=self._clock.now_us(),
-            correlation_id=correlation_id,
+            correlation_id=request.scope.get("state", {}).get("correlation_id", ""),
             renew=lambda: self._sessions.still(cookie),
+            address=self._address(request),
         )
+        open_path = request.url.path in _OPEN_PATHS
         try:
+            try:
+                visitor = await self._sessions.visitor(cookie)
+            except Unavailable:
+                # Whoever can't be recognized can still sign in.
+                if not open_path:
+                    raise
+            nobody = visitor is None and not open_path
+            if nobody and request.method in _SAFE:
+                return _to_login(request)
+            visit.visitor = visitor or visit.visitor
             if request.method not in _SAFE:
                 visit.body = await self._body(request, receive)
                 visit.form = self._form(request, visit.body, cookie)
@@ -169,6 +177,10 @@ class Ui:
             return await self._routed(visit)
         except TocsinError as error:
             return self._refusal(visit, error, nobody=visitor is None)
+
+    def _address(self, request: Request) -> str:
+        forwarded = request.headers.get("x-forwarded-for")
+        return self._clients.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
 
     async def _routed(self, visit: Visit) -> Response:
         wrong_method = False
@@ -223,7 +235,11 @@ class Ui:
         if visit.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "login.html" if nobody else "refused.html"
-        return self._pages.page(template, visit, kind.status, title=kind.title, message=message, to="/")
+        response = self._pages.page(template, visit, kind.status, title=kind.title, message=message, to="/")
+        for name, value in problem_headers(error):
+            if name == b"retry-after":
+                response.headers["retry-after"] = value.decode()
+        return response
 
     def _asset(self, request: Request, path: str) -> Response:
         asset = self._assets.find(path)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
 
 from tocsin.contract.access import KeyRing
+from tocsin.contract.attempts import Attempts
+from tocsin.contract.clients import Clients
 from tocsin.contract.convert import Intake
 from tocsin.contract.hosts import Hosts
 from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 from tocsin.ui.actions import ActionHandlers
@@ -35,7 +37,7 @@ from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.sessions import Sessions, SignOuts
+from tocsin.ui.sessions import Sessions, SignIns
 
 
 def compose(
@@ -44,41 +46,43 @@ def compose(
     rules: InputRules,
     clock: Clock,
     keys: KeyRing,
-    sign_outs: SignOuts,
+    sign_ins: SignIns,
+    attempts: Attempts | None = None,
+    clients: Clients | None = None,
+    audit: AuditLog | None = None,
     figures: Figures,
     call_figures: CallFigures,
     agent: AgentSource,
     hosts: Hosts,
-    secret: bytes | None = None,
     relay: Relay | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
     """The application. `hosts` are the names that it answers under, `agent` is asked for the service calls whenever a page
-    shows some. `secret` is what the nodes behind one address share, so that a sign-in holds on all of them; without one it
-    holds in this process. `relay` brings what this node can't answer without the agent to the node that has it."""
+    shows some. `relay` brings what this node can't answer without the agent to the node that has it."""
     limits = limits or UiLimits()
+    audit = audit or NoAudit()
     assets = assets or Assets()
     intake = Intake(rules)
-    sessions = Sessions(keys, sign_outs, limits, time.time, secret or secrets.token_bytes(32))
+    sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
-    pages = Pages(assets, keys_required=keys.required)
+    pages = Pages(assets, keys=keys)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
         OverviewHandlers(service, pages, gathered, streams, agent, limits),
-        EntryHandlers(pages, sessions),
+        EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
-        EditHandlers(service, intake, pages, lists, keys_required=keys.required),
+        EditHandlers(service, intake, pages, lists, keys=keys),
         ActionHandlers(service, intake, pages, detail, limits),
         CancelHandlers(service, pages, lists, limits),
-        OperatorPages(service, intake, pages, lists),
+        OperatorPages(service, intake, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
-        CallFormHandlers(gate, pages, tenants, keys_required=keys.required),
+        CallFormHandlers(gate, pages, tenants, keys=keys),
         CallActionHandlers(gate, call_detail),
         call_detail,
         # Its pattern takes whatever is left under /timers.
@@ -90,6 +94,7 @@ def compose(
         assets=assets,
         sessions=sessions,
         hosts=hosts,
+        clients=clients or Clients(),
         figures=figures,
         gathered=gathered,
         streams=streams,

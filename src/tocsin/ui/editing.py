@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.contract import wire
+from tocsin.contract.access import KeyRing
 from tocsin.contract.convert import Intake
 from tocsin.contract.instants import format_instant
 from tocsin.contract.reading import JsonReader
@@ -29,16 +30,16 @@ DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7
 
 
 class EditHandlers:
-    """Creating and changing. `keys_required`: the equal commands bring a key."""
+    """Creating and changing. `keys`: whether the equal commands bring one."""
 
     def __init__(
-        self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers, *, keys_required: bool
+        self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers, *, keys: KeyRing
     ) -> None:
         self._service = service
         self._intake = intake
         self._pages = pages
         self._lists = lists
-        self._keys_required = keys_required
+        self._keys = keys
         self._create_reader = JsonReader(wire.CreateTimer)
         self._update_reader = JsonReader(wire.UpdateTimer)
 
@@ -131,7 +132,7 @@ class EditHandlers:
             "errors": errors,
             "curl": ""
             if unchanged
-            else curl(server + (path or "/api/v1/timers/update"), body, key=self._keys_required),
+            else curl(server + (path or "/api/v1/timers/update"), body, key=self._keys.required),
             "command": "" if unchanged else command(server, body),
             "unchanged": unchanged,
         }

@@ -12,17 +12,20 @@ class UiLimits:
     #: Bytes of a form, its payload included, and seconds that it may take to arrive.
     form_bytes_max: int = 512 * 1024
     form_read_timeout_s: float = 30.0
-    #: How long a sign-in lasts without a request, and at most.
+    #: How long a sign-in lasts without a request.
     session_idle_timeout_s: float = 12 * 3_600.0
+    #: How long a sign-in lasts at most, however much it is used.
     session_lifetime_max_s: float = 7 * 86_400.0
-    #: Sign-outs that the store keeps until the sign-ins would have ended by themselves, so that a copy of the cookie is of no
-    #: use on any node. When there are more, the sign-ins that began first end altogether.
-    sign_outs_max: int = 10_000
-    #: How long signing out waits for the store. Then it holds on that node only, and is written once the store answers.
-    sign_out_timeout_s: float = 2.0
-    #: For how long a node accepts sign-ins although it tries in vain to read whether they were ended on another. Then people
-    #: have to sign in there again.
-    sign_outs_unread_max_s: float = 60.0
+    #: Sign-ins that each key can have at once; with one more, the one that was used longest ago ends.
+    sign_ins_per_key_max: int = 1_000
+    #: Sign-ins in use that a node keeps in memory; further ones are read from the store for each request.
+    sign_ins_cached_max: int = 10_000
+    #: How long signing in or out, and looking up a sign-in that isn't in memory, waits for the store. A sign-in or sign-out
+    #: that the store does not take in this time holds on that node only.
+    sign_in_timeout_s: float = 2.0
+    #: For how long a node accepts the sign-ins in its memory although it can't read whether they have ended. After that
+    #: people have to sign in there again.
+    sign_ins_unread_max_s: float = 60.0
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
     #: How often an open page is told what has changed.

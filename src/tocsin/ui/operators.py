@@ -8,12 +8,15 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.contract import wire
+from tocsin.contract.audit import namespace_details
 from tocsin.contract.convert import Intake
 from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
+from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import HistoryMode
+from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
@@ -38,7 +41,10 @@ _HISTORY_WORDS = {
 class OperatorPages:
     """Pages for those who run the service."""
 
-    def __init__(self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers) -> None:
+    def __init__(
+        self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers, audit: AuditLog
+    ) -> None:
+        self._audit = audit
         self._service = service
         self._intake = intake
         self._pages = pages
@@ -110,6 +116,7 @@ class OperatorPages:
             )
         except (InvalidInput, NamespaceExists) as error:
             return await self._namespaces(visit, problem=error, form=form)
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, visit.actor, sent.name, namespace_details(sent))
         return RedirectResponse("/namespaces?did=created", 303)
 
     async def change(self, visit: Visit) -> Response:
@@ -136,6 +143,7 @@ class OperatorPages:
             )
         except (InvalidInput, NamespaceNotFound) as error:
             return await self._namespaces(visit, problem=error, name=body["name"])
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, visit.actor, sent.name, namespace_details(sent))
         return RedirectResponse(f"/namespaces?did={did}", 303)
 
 

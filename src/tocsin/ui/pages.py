@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import HTMLResponse
 
 from tocsin import __version__
+from tocsin.contract.access import KeyRing
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.visible import visible
@@ -49,11 +50,11 @@ PLACES = (
 
 
 class Pages:
-    """Renders. `keys_required`: whether people sign in here."""
+    """Renders. `keys`: whether people sign in here."""
 
-    def __init__(self, assets: Assets, *, keys_required: bool) -> None:
+    def __init__(self, assets: Assets, *, keys: KeyRing) -> None:
         self.assets = assets
-        self._keys_required = keys_required
+        self._keys = keys
         self._environment = environment = Environment(
             loader=PackageLoader("tocsin.ui", "templates"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -100,7 +101,7 @@ class Pages:
                 "csrf": visitor.csrf,
                 "now_us": visit.now_us,
                 "signed_in": visitor.key is not None,
-                "keys_required": self._keys_required,
+                "keys_required": self._keys.required,
                 "live": None,
                 **values,
             }

@@ -10,7 +10,9 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.contract.errors import Forbidden
 from tocsin.model.access import Role
+from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.ports.audit import Actor
 from tocsin.ui.sessions import Visitor
 
 #: Fields of a form that are read; a form of ours has far fewer.
@@ -73,12 +75,15 @@ class Visit:
         now_us: int,
         correlation_id: str,
         renew: Callable[[], Visitor | None],
+        address: str = "",
     ) -> None:
         self.request = request
         self.visitor = visitor
         self.cookie = cookie
         #: Who comes with this cookie by now, for answers that last.
         self.renew = renew
+        #: The client's, empty where it isn't known.
+        self.address = address
         self.form = Fields(())
         #: The form as it was sent.
         self.body = b""
@@ -88,6 +93,12 @@ class Visit:
         self.fragment = (
             request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
         )
+
+    @property
+    def actor(self) -> Actor:
+        """Who visits, for the audit trail."""
+        key = self.visitor.key
+        return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
 
     @property
     def path(self) -> str:

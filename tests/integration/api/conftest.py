@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
+from tocsin.contract.attempts import Attempts
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 
@@ -37,6 +39,12 @@ class Keys:
 
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)
+
+    def expired(self, hash: str) -> bool:
+        return False
+
+    def by_id(self, key_id: str) -> ApiKey | None:
+        return next((key for key in self.known.values() if key.key_id == key_id), None)
 
     def add(self, secret: str, role: Any, *namespaces: str, tenants: tuple[str, ...] = ()) -> dict[str, str]:
         key_hash = hash_key(secret)
@@ -74,6 +82,8 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         clock=SystemClock(),
         keys=keys,
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
+        # Its clock jumps, so that no test is slowed down by the wrong keys of another.
+        attempts=Attempts(now_s=partial(next, itertools.count(0.0, 1_000.0))),
         **{"metrics_open": True, **options},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 
@@ -44,7 +45,42 @@ class TestKeys:
         assert stored_keys(tmp_path / "d") == []
         assert tocsin("keys", "revoke", key_id, "--data-dir", "d").code == 1
 
-    @pytest.mark.parametrize("arguments", [["--role", "god"], ["-n", "no spaces"], ["--store", "memory://"]])
+    def test_a_key_that_ends_by_itself_says_when(self, tocsin, tmp_path):
+        assert tocsin("keys", "create", "--expires-in", "10d", "--data-dir", "d").code == 0
+        assert tocsin("keys", "create", "--expires-in", "90d", "--data-dir", "d").code == 0
+        assert tocsin("keys", "create", "--data-dir", "d").code == 0
+        lifetimes = sorted(
+            (key.expires_at - key.created_at) // 86_400_000_000 for key in stored_keys(tmp_path / "d") if key.expires_at
+        )
+        assert lifetimes == [10, 90]
+        listed = tocsin("keys", "list", "--data-dir", "d")
+        assert (listed.out.count("(soon)"), listed.out.count("never")) == (1, 1)
+        assert [key["expiresAt"] for key in tocsin("keys", "list", "--data-dir", "d", "--json").json()].count(None) == 1
+
+    def test_without_the_audit_trail_no_key_is_made_and_a_revoked_one_says_so(self, tocsin, tmp_path):
+        ran = tocsin("keys", "create", "--data-dir", "d")
+        assert "first key" in ran.err
+        key_id = ran.out.split("_")[1]
+        connection = sqlite3.connect(tmp_path / "d" / "tocsin.db")
+        connection.execute("DROP TABLE audit")
+        connection.close()
+        refused = tocsin("keys", "create", "--data-dir", "d")
+        assert (refused.code, "no key was made" in refused.err, refused.out) == (1, True, "")
+        assert [key.key_id for key in stored_keys(tmp_path / "d")] == [key_id]
+        revoked = tocsin("keys", "revoke", key_id, "--data-dir", "d")
+        assert (revoked.code, "is revoked, but the audit trail" in revoked.err) == (1, True)
+        assert stored_keys(tmp_path / "d") == []
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["--expires-in", "0s"],
+            ["--expires-in", "soon"],
+            ["--role", "god"],
+            ["-n", "no spaces"],
+            ["--store", "memory://"],
+        ],
+    )
     def test_wrong_usage(self, tocsin, arguments):
         assert tocsin("keys", "create", *arguments).code == 2
 

@@ -17,6 +17,7 @@ from tests.support.http import Receiver
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.private_files import tighten_folder
 
 #: A key that is made while the server runs counts after this.
 REFRESH = {"TOCSIN_KEYS_REFRESH": "50ms"}
@@ -164,3 +165,132 @@ async def test_a_name_that_leads_to_this_machine_is_refused_when_it_is_called(tm
         (call_made,) = await inbox.count(1)
         assert call_made.body["timerId"] == "allowed"
         assert await server.stop() == 0
+
+
+async def test_wrong_keys_are_slowed_down_and_correct_ones_from_the_same_address_are_not(
+    reachable: tuple[ServerProcess, str],
+) -> None:
+    server, key = reachable
+    wrong = f"{key[:-4]}nono"
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client:
+        answers = [
+            await client.post(
+                f"/api/v1/{path}", json={"namespace": "default"}, headers={"authorization": f"Bearer {wrong}"}
+            )
+            for path in ("namespaces/list", "timers/create") * 20
+        ]
+        statuses = [answer.status_code for answer in answers]
+        assert statuses[:20] == [401] * 20
+        assert (statuses[-1], int(answers[-1].headers["retry-after"]) >= 1) == (429, True)
+        assert (await Caller(server, key)("namespaces/list"))[0] == 200
+        metrics = (await client.get("/metrics", headers={"authorization": f"Bearer {key}"})).text
+    assert 'tocsin_authentication_failures_total{reason="unknown_key"} 40.0' in metrics
+    log = server.log_path.read_text()
+    assert 1 <= log.count("authentication failed") <= 10
+    assert wrong not in log
+    assert wrong.rpartition("_")[2] not in log
+
+
+async def test_the_audit_trail_says_who_did_what(reachable: tuple[ServerProcess, str]) -> None:
+    server, key = reachable
+    key_id = key.split("_")[1]
+    admin = Caller(server, key)
+    secret = "whsec_" + "c2VjcmV0" * 6
+    assert (await admin("namespaces/create", name="orders", secret=secret, history="failures"))[0] == 200
+    assert (await admin("namespaces/update", name="orders", paused=True, secret=None))[0] == 200
+    assert (await admin("namespaces/update", name="missing", paused=True))[0] == 404
+    reader = await make_key(server, "--role", "read", "--expires-in", "90d")
+    code, _, err = await command("keys", "revoke", reader.split("_")[1], "--data-dir", str(server.data_dir))
+    assert code == 0, err
+    entries: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        status, page = await admin("audit/list", limit=2, **cursor)
+        assert status == 200, page
+        entries += page["entries"]
+        if "nextCursor" not in page:
+            break
+        cursor = {"cursor": page["nextCursor"]}
+    assert [(entry["action"], entry["keyId"], entry["subject"], entry["source"]) for entry in entries] == [
+        ("key_deleted", None, reader.split("_")[1], "cli"),
+        ("key_created", None, reader.split("_")[1], "cli"),
+        ("namespace_changed", key_id, "orders", "api"),
+        ("namespace_created", key_id, "orders", "api"),
+        ("key_created", None, key_id, "cli"),
+    ]
+    assert entries[2]["details"] == {"paused": True, "secret": "removed"}
+    assert entries[3]["details"] == {"history": "failures", "secret": "set"}
+    assert (entries[3]["address"], entries[3]["node"] != "") == ("127.0.0.1", True)
+    assert secret not in str(entries)
+    status, page = await admin("audit/list", action="namespace_changed", subject="orders", keyId=key_id)
+    assert [entry["action"] for entry in page["entries"]] == ["namespace_changed"]
+    assert (await admin("audit/list", before=entries[-1]["at"]))[1] == {"entries": []}
+    status, problem = await admin("audit/list", cursor="x", limit=0, after="soon")
+    assert (status, [field["path"] for field in problem["errors"]]) == (400, ["limit", "after", "cursor"])
+    narrow = Caller(server, await make_key(server, "--role", "admin", "--namespace", "orders"))
+    await narrow.until(403, "audit/list")
+
+
+async def test_on_loopback_the_first_key_closes_the_server_and_deleting_it_opens_nothing(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", env=REFRESH)
+    await server.start()
+    try:
+        stranger = Caller(server, None)
+        local = {"id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "1h"}
+        assert (await stranger("timers/create", namespace="default", **local))[0] == 200
+        key = await make_key(server, "--role", "write")
+        await stranger.until(401, "namespaces/list")
+        status, problem = await Caller(server, key)("timers/create", namespace="default", **local)
+        assert (status, problem.get("errors", [{}])[0].get("path")) == (400, "callbackUrl"), problem
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            assert (await client.get("/metrics")).status_code == 401
+            assert (await client.get("/timers")).headers["location"].startswith("/login")
+        code, _, err = await command("timers", "list", "--server", server.url)
+        assert (code, "--key or TOCSIN_KEY" in err) == (1, True), err
+        code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
+        assert code == 0, err
+        await Caller(server, key).until(401, "namespaces/list")
+        assert (await stranger("namespaces/list"))[0] == 401
+    finally:
+        await server.stop()
+
+
+async def test_a_public_origin_asks_for_keys_like_a_public_address(tmp_path: Path) -> None:
+    origins = {**REFRESH, "TOCSIN_UI_ORIGINS": "https://tocsin.example,http://x.localhost:8080"}
+    server = ServerProcess(tmp_path / "data", env=origins)
+    with pytest.raises(AssertionError, match="no API key"):
+        await server.start()
+    await make_key(server)
+    server = ServerProcess(tmp_path / "data", env=origins)
+    await server.start()
+    assert (await Caller(server, None)("namespaces/list"))[0] == 401
+    assert await server.stop() == 0
+    server = ServerProcess(tmp_path / "other", env={"TOCSIN_UI_ORIGINS": "http://x.localhost:8080"})
+    await server.start()
+    assert (await Caller(server, None)("namespaces/list"))[0] == 200
+    assert await server.stop() == 0
+
+
+async def test_nobody_else_reads_the_data_folder(tmp_path: Path) -> None:
+    new, before = tmp_path / "new", tmp_path / "before"
+    before.mkdir(mode=0o755)
+    for name in ("tocsin.db", "agent.db", "tocsin.lock"):
+        (before / name).touch(0o644)
+    for folder in (new, before):
+        server = ServerProcess(tmp_path / "log", "--data-dir", str(folder))
+        await server.start()
+        found = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert {"tocsin.db", "tocsin.db-wal", "tocsin.lock", "agent.db"} <= set(found)
+        assert set(found.values()) == {0o600}
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert await server.stop() == 0
+
+
+async def test_a_folder_with_other_files_stays_as_it_is_but_ours_in_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "notes.txt").touch(0o644)
+    (tmp_path / "tocsin.db").touch(0o644)
+    assert tighten_folder(tmp_path) == []
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"notes.txt": 0o644, "tocsin.db": 0o600}
+    assert tmp_path.stat().st_mode & 0o777 == 0o755

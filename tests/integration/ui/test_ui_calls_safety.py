@@ -220,7 +220,7 @@ async def test_without_a_key_nothing_is_seen(start: Start, tmp_path: Any) -> Non
 
 
 async def test_tenants_are_remembered_in_a_cookie_of_this_server(start: Start) -> None:
-    node = await start(ui_origins=["https://tocsin.example"])
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
     visitor = node.visitor()
     cookie = (await visitor.get(f"/calls?tenant={MINE}")).headers["set-cookie"]
     for part in ("HttpOnly", "SameSite=strict", f"={MINE};"):

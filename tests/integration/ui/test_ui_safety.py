@@ -95,7 +95,7 @@ async def test_a_form_counts_only_with_the_token_of_its_own_page(node: Node) -> 
 
 
 async def test_no_other_name_leads_here(start: Start) -> None:
-    node = await start(ui_origins=["https://tocsin.example"])
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
     visitor = node.visitor()
     port = node.server.url.rsplit(":", 1)[1]
     for host in (
@@ -131,7 +131,7 @@ async def test_without_keys_the_api_answers_browsers_under_known_names_only(node
 
 
 async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
-    node = await start(ui_origins=["https://tocsin.example"])
+    node = await start(ui_origins=["https://tocsin.example"], insecure=True)
     visitor = node.visitor()
     plain = (await visitor.get("/timers")).headers["set-cookie"]
     secure = (await node.visitor().get("/timers", headers={"host": "tocsin.example"})).headers["set-cookie"]
@@ -312,3 +312,28 @@ async def test_an_edit_keeps_the_secrets_that_it_does_not_show(node: Node) -> No
     assert (await visitor.post("/timers/edit", fields)).status_code == 303
     timer = (await service.get("default", "paid")).timer
     assert (timer.url, timer.headers) == (url, {"authorization": "Bearer s3cret-2", "x-plain": "b"})
+
+
+async def test_signing_in_and_out_and_failing_to_is_in_the_audit_trail(start: Start) -> None:
+    node = await start({"tk_admin": (Role.ADMIN, ())}, host="0.0.0.0", store=None)
+    visitor = node.visitor()
+    for _ in range(25):
+        refused = await visitor.sign_in("tk_wrong")
+    assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
+    # Who has the key gets in all the same.
+    assert (await visitor.sign_in("tk_admin")).status_code == 303
+    fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
+    assert (await visitor.post("/namespaces/create", fields)).status_code == 303
+    assert (await visitor.post("/logout", {})).status_code == 303
+    answer = await visitor.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
+    entries = [
+        (entry["action"], entry["keyId"], entry["source"], entry["address"]) for entry in answer.json()["entries"]
+    ]
+    assert entries[:3] == [
+        ("sign_out", "tk_admin", "pages", "127.0.0.1"),
+        ("namespace_created", "tk_admin", "pages", "127.0.0.1"),
+        ("sign_in", "tk_admin", "pages", "127.0.0.1"),
+    ]
+    assert 1 <= len(entries[3:]) <= 10
+    assert set(entries[3:]) == {("sign_in_failed", None, "pages", "127.0.0.1")}
+    assert "tk_wrong" not in answer.text

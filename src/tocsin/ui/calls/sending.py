@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Submission
 from tocsin.contract import agent_wire as wire
+from tocsin.contract.access import KeyRing
 from tocsin.contract.agent_convert import submission
 from tocsin.contract.errors import kind_of
 from tocsin.contract.reading import JsonReader
@@ -33,13 +34,13 @@ _NOTHING: dict[str, Any] = {"curl": "", "command": "", "unchanged": False}
 
 
 class CallFormHandlers:
-    """Submitting. `keys_required`: the equal commands bring a key."""
+    """Submitting. `keys`: whether the equal commands bring one."""
 
-    def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys_required: bool) -> None:
+    def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys: KeyRing) -> None:
         self._gate = gate
         self._pages = pages
         self._tenants = tenants
-        self._keys_required = keys_required
+        self._keys = keys
         self._reader = JsonReader(wire.SubmitServiceCall)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -101,7 +102,7 @@ class CallFormHandlers:
         url = f"{server}/api/tenants/{form.tenant}/service-calls"
         return {
             "errors": errors,
-            "curl": curl(url, request, key=self._keys_required),
+            "curl": curl(url, request, key=self._keys.required),
             "command": command(server, form.tenant, request, form),
             "unchanged": False,
         }

@@ -21,6 +21,7 @@ from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.adapters.sql.sqlite_lock import FileLock
 from tocsin.model.errors import OutcomeUnknown, StoreLocked, StoreUnavailable
+from tocsin.private_files import make_database, make_folder
 
 T = TypeVar("T")
 Work = Callable[[Connection], Any]
@@ -91,10 +92,15 @@ class SqliteDatabase:
         self._loop = asyncio.get_running_loop()
         if self._path:
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self._path.parent)
             except OSError as error:
                 raise StoreUnavailable(f"the folder {self._path.parent} can't be made: {error.strerror}") from error
         await self._acquire(self._settings.lock_wait_s if wait_s is None else wait_s)
+        if self._path:
+            try:
+                make_database(self._path)
+            except OSError as error:
+                raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
         opened = self._loop.create_future()
         self._thread = threading.Thread(target=self._write_all, args=(opened,), name="agent-database", daemon=True)
         self._thread.start()

@@ -1,0 +1,38 @@
+"""Handler of the audit trail."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.api.call import Call, Handler
+from tocsin.contract import wire
+from tocsin.contract.audit import audit_page, audit_query
+from tocsin.contract.reading import JsonReader
+from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog
+
+
+class AuditHandlers:
+    """List."""
+
+    def __init__(self, audit: AuditLog, rules: InputRules) -> None:
+        self._audit = audit
+        self._rules = rules
+        self._encode = msgspec.json.Encoder().encode
+        self._list = JsonReader(wire.ListAudit)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {"listAudit": self.list}
+
+    async def list(self, call: Call) -> bytes:
+        """A page."""
+        query = audit_query(self._list.read(call.body or b"{}"), self._rules)
+        try:
+            entries = await self._audit.read(query)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            raise Unavailable(f"the store can't be read now: {error}") from error
+        return self._encode(audit_page(entries, query.limit))

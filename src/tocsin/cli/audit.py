@@ -1,0 +1,72 @@
+"""`tocsin audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tocsin.cli import output
+from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+
+#: Entries asked for at once.
+PAGE_ENTRIES = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("audit", epilog="Example: tocsin audit --action key_created --limit 20")(audit)
+
+
+def audit(
+    action: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this action, such as key_created; may be repeated.", show_default="all"),
+    ] = None,
+    key_id: Annotated[str | None, typer.Option("--by", metavar="KEY", help="Only what this key did.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only what was done to this namespace or key.")
+    ] = None,
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only at this instant or later.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only before this instant.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many entries.")] = 100,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the audit trail, newest first: sign-ins, and changes of keys and namespaces. Needs an admin key."""
+    from tocsin.cli.client import Client
+
+    filters = {"action": action, "keyId": key_id, "subject": subject, "after": after, "before": before}
+    wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
+    entries: list[dict[str, Any]] = []
+    with Client(server, key) as client:
+        while len(entries) < limit:
+            page = client.post("/audit/list", {**wanted, "limit": min(PAGE_ENTRIES, limit - len(entries))})
+            entries += page["entries"]
+            if "nextCursor" not in page:
+                break
+            wanted["cursor"] = page["nextCursor"]
+    if as_json:
+        output.print_json(entries)
+        return
+    output.print_table(
+        ("at", "action", "key", "subject", "from", "address", "node", "details"),
+        [
+            (
+                entry["at"],
+                entry["action"],
+                entry["keyId"] or "",
+                entry["subject"],
+                entry["source"],
+                entry["address"],
+                entry["node"],
+                ", ".join(f"{name}={_shown(value)}" for name, value in entry["details"].items()),
+            )
+            for entry in entries
+        ],
+    )
+
+
+def _shown(value: object) -> str:
+    return "+".join(map(str, value)) or "all" if isinstance(value, list) else str(value)

@@ -1,0 +1,38 @@
+"""From which address a request comes, where a proxy stands between."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+
+class Clients:
+    """`proxies` are addresses and networks whose X-Forwarded-For is believed; anybody else could write anything there."""
+
+    def __init__(self, proxies: Iterable[str] = ()) -> None:
+        self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
+
+    def address(self, client: tuple[str, int] | None, forwarded: bytes | None) -> str:
+        """The client's: the last address in the header that is no proxy's, or the one that the connection comes from.
+        Empty for a request that another node has brought."""
+        if client is None:
+            return ""
+        address = client[0]
+        if not self._proxies:
+            return address
+        for hop in reversed((forwarded or b"").decode("latin-1").split(",")):
+            if not self._is_proxy(address):
+                break
+            try:
+                address = str(ipaddress.ip_address(hop.strip()))
+            except ValueError:
+                # Not an address: what stands before it can't be told from an invention.
+                break
+        return address
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._proxies)

@@ -1,0 +1,69 @@
+"""The audit trail: who changed keys and namespaces, and who signed in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+#: Values of one field in the details of an entry: flat, so that they can be shown in a line.
+Detail = str | int | bool | None | list[str]
+
+
+class AuditAction(StrEnum):
+    """What an entry reports. Stores keep the value as text, so that a node can show what a newer one wrote."""
+
+    SIGN_IN = "sign_in"
+    SIGN_IN_FAILED = "sign_in_failed"
+    SIGN_OUT = "sign_out"
+    KEY_CREATED = "key_created"
+    KEY_DELETED = "key_deleted"
+    NAMESPACE_CREATED = "namespace_created"
+    NAMESPACE_CHANGED = "namespace_changed"
+
+
+class AuditSource(StrEnum):
+    """Which way a change came."""
+
+    API = "api"
+    PAGES = "pages"
+    CLI = "cli"
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One entry, which never changes.
+
+    `at` is microseconds since 1970, `entry_id` 16 bytes that make it unique. `key_id` is the key that acted, None for
+    somebody without one. `subject` is what was acted on: a key's id, a namespace's name. `address` is the client's, as the
+    node saw it; empty for the command line. `node` is the name of the node, or of the machine where the command ran.
+    `details` never has a secret.
+    """
+
+    at: int
+    entry_id: bytes
+    action: str
+    key_id: str | None
+    subject: str
+    source: str
+    address: str
+    node: str
+    details: dict[str, Detail] = {}
+
+    @property
+    def place(self) -> tuple[int, bytes]:
+        """Its place in the trail's order."""
+        return (self.at, self.entry_id)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(AuditEntry)
+
+
+def encode_audit(entry: AuditEntry) -> str:
+    """The entry as stores keep it."""
+    return _encoder.encode(entry).decode()
+
+
+def decode_audit(record: bytes) -> AuditEntry:
+    """What `encode_audit` wrote. Raises msgspec.DecodeError."""
+    return _decoder.decode(record)

@@ -1,0 +1,38 @@
+"""Files of SQLite stores: those of an earlier release, and who can read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tocsin.model.access import ApiKey, Role
+from tocsin.ports.store import SignIn
+from tocsin.stores import sqlite_connection
+from tocsin.stores.sqlite import SqliteStore
+
+
+async def test_a_file_of_the_schema_with_sign_outs_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sqlite_connection.migrations()[:3]
+    path = tmp_path / "tocsin.db"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(sqlite_connection, "migrations", lambda: before)
+        store = SqliteStore(path)
+        await store.open(4)
+        await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO sign_outs VALUES ('a', 5)")
+    connection.execute("INSERT INTO api_keys VALUES ('k', ?)", ('{"key_id":"k","hash":"0","role":"read"}',))
+    connection.close()
+    store = SqliteStore(path)
+    await store.open(None)
+    try:
+        assert await store.api_keys() == [ApiKey("k", "0", Role.READ)]
+        await store.put_sign_in(SignIn("h", "k", 1, 2), 1, 1)
+        assert await store.sign_ins(["h"]) == [SignIn("h", "k", 1, 2)]
+    finally:
+        await store.close()
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sign_outs'").get == 0
+    connection.close()

@@ -1,0 +1,47 @@
+"""The audit trail of a node whose store fails, and how long entries are kept."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from structlog.testing import capture_logs
+
+from tocsin.model.audit import AuditAction, AuditSource
+from tocsin.ports.audit import Actor
+from tocsin.ports.store import AuditQuery
+from tocsin.server.audit import Audit
+from tocsin.stores.memory import MemoryStore
+from tocsin.testing.faulty_store import NO_FAULTS, Fault, FaultyStore
+
+WHO = Actor("k", "10.0.0.1", AuditSource.API)
+
+
+@pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_DONE, Fault.UNKNOWN_LOST])
+async def test_what_the_store_did_not_take_is_seen_and_written_later(fault: Fault) -> None:
+    failures: list[int] = []
+    store = FaultyStore(MemoryStore(), Random(1), NO_FAULTS)
+    audit = Audit(store, "n", 100, lambda: failures.append(1))
+    store.script("put_audit", fault)
+    with capture_logs() as lines:
+        await audit.write(AuditAction.SIGN_IN, WHO)
+    await audit.write(AuditAction.SIGN_OUT, WHO)
+    assert [(line["log_level"], line["action"], line["key"]) for line in lines] == [("error", "sign_in", "k")]
+    assert len(failures) == 1
+    await audit.refresh()
+    await audit.refresh()
+    assert [entry.action for entry in await audit.read(AuditQuery())] == ["sign_out", "sign_in"]
+
+
+async def test_entries_go_when_their_time_is_over() -> None:
+    now_s = 1_000.0
+    audit = Audit(MemoryStore(), "n", 5_000, lambda: None, lambda: now_s)
+    await audit.write(AuditAction.SIGN_IN, WHO)
+    await audit.refresh()
+    now_s += 4_000
+    await audit.write(AuditAction.SIGN_OUT, WHO)
+    await audit.refresh()
+    assert len(await audit.read(AuditQuery())) == 2
+    now_s += 4_000
+    await audit.refresh()
+    assert [entry.action for entry in await audit.read(AuditQuery())] == ["sign_out"]
