@@ -17,6 +17,7 @@ from typing import Any
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits, Call, Handler, Page
+from tocsin.api.clients import Clients
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.openapi import describe
@@ -103,11 +104,14 @@ class Api:
         agent_limits: AgentLimits | None = None,
         relay: Relay | None = None,
         hosts: Hosts | None = None,
+        clients: Clients | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
         shutdown: Hook | None = None,
     ) -> None:
         self._limits = limits = limits or ApiLimits()
+        #: The connections to it.
+        self.clients = clients or Clients(limits)
         self._clock = clock
         self._keys = keys
         self._hosts = hosts

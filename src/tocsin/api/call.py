@@ -24,6 +24,8 @@ class ApiLimits:
     batch_items_max: int = 1_000
     #: Timers of a batch that are read or written before other requests get their turn.
     batch_items_per_turn: int = 100
+    #: Bytes of all bodies together that have begun to arrive and are not complete; one client address gets half of it.
+    request_bodies_bytes_max: int = 128 * 1024 * 1024
     #: Seconds that a body may take to arrive.
     request_read_timeout_s: float = 30.0
     #: Bytes of a request line with its headers that are kept, and seconds that they may take to arrive.

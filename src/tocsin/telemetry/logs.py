@@ -16,6 +16,7 @@ from tocsin.ports.observer import Event
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
 #: The same of connections that were refused.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
+REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
 
 #: Where each event is logged; `docs/reference/events.md` shows it.
 LEVELS: dict[type, int] = {
@@ -43,6 +44,7 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
+    events.ClientRefused: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
@@ -118,7 +120,11 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
-        self._refused_peers = Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX)
+        # Anybody who reaches a port can be refused, as often as they like.
+        self._rations: dict[type, Ration] = {
+            events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
+            events.ClientRefused: Ration(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
+        }
 
     def __call__(self, event: Event) -> None:
         """Observes."""
@@ -130,8 +136,8 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        # Anybody who reaches the port can be refused, as often as they like.
-        granted = self._refused_peers.grant() if isinstance(event, events.PeerRefused) else {}
+        ration = self._rations.get(type(event))
+        granted = {} if ration is None else ration.grant()
         if granted is not None and (level > logging.DEBUG or self._debug):
             self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
 
