@@ -31,7 +31,6 @@ from tocsin.contract.access import KeyRing, authenticate, require_role, require_
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
-    Forbidden,
     HeadersTooLarge,
     MethodNotAllowed,
     RouteNotFound,
@@ -61,9 +60,6 @@ Answer = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
-#: Headers that browsers send and can't be kept from sending by a page; one of them comes with every request of theirs.
-_BROWSERS_MARKS = (b"accept-language", b"origin", b"sec-fetch-site")
-
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
@@ -84,7 +80,8 @@ class Api:
     is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too. `agent_limits`
     are the agent's, wherever it runs.
     While `leaving`, clients are asked to close their connections.
-    `hosts` are the names under which browsers are answered without a key; None stands for all.
+    `hosts` are the names under which requests without a key are answered; None stands for all.
+    `clients` are the connections to it; None: as many as come.
 
     `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
     an exception in `startup` keeps the server from starting.
@@ -150,7 +147,7 @@ class Api:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = self._correlation_id(headers)
-        route = self._routes.get((scope["method"], scope["path"]))
+        route = self._routes.get((scope["method"], _sent_path(scope)))
         parameters = _NO_PARAMETERS
         try:
             if route is None:
@@ -234,21 +231,16 @@ class Api:
                 f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
             )
         if route.is_open:
+            if self._hosts is not None and route.operation.reach is not Reach.OPEN:
+                self._hosts.check_keyless(headers)
             return None
         key = authenticate(headers.get(b"authorization"), self._keys)
         if key is not None:
             _check_reach(route.operation, key, parameters)
-        elif self._hosts is not None and any(mark in headers for mark in _BROWSERS_MARKS):
-            self._check_host(headers)
+        elif self._hosts is not None:
+            # A page of any site could ask in its visitor's name if it got its own name to lead here.
+            self._hosts.check_keyless(headers)
         return key
-
-    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        """Where no key is needed, a page of any site could ask in its visitor's name if it got its own name to lead
-        here; browsers then send that name."""
-        assert self._hosts is not None
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not self._hosts.accepts(host):
-            raise Forbidden(f"browsers are not answered under the name {host!r}; name it in the setting ui.origins")
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional
@@ -264,7 +256,7 @@ class Api:
     def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         """The route of a path with parameters, and these. Raises what the request is to be told otherwise, or _NotOurs."""
         method, path = scope["method"], scope["path"]
-        allowed = self._allowed.get(path)
+        allowed = self._allowed.get(_sent_path(scope))
         if allowed is not None:
             raise MethodNotAllowed(method, allowed)
         found = self._templates.find(scope.get("raw_path") or path.encode())
@@ -385,6 +377,14 @@ class Api:
                 await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
                 return
             await send({"type": f"lifespan.{phase}.complete"})
+
+
+def _sent_path(scope: Scope) -> str:
+    """The path as it was sent: what is written otherwise than in our table is another path, so that no rule of a proxy about
+    one can be got around."""
+    path: str = scope["path"]
+    raw_path: bytes = scope.get("raw_path") or b""
+    return raw_path.decode("latin-1") if b"%" in raw_path else path
 
 
 async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:

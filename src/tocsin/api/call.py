@@ -25,6 +25,7 @@ class ApiLimits:
     #: Timers of a batch that are read or written before other requests get their turn.
     batch_items_per_turn: int = 100
     #: Bytes of all bodies together that have begun to arrive and are not complete; one client address gets half of it.
+    #: Bodies that arrive whole need none of it.
     request_bodies_bytes_max: int = 128 * 1024 * 1024
     #: Seconds that a body may take to arrive.
     request_read_timeout_s: float = 30.0

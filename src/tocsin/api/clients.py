@@ -21,7 +21,8 @@ from tocsin.ports.observer import ClientRefused, Observer
 SWEEP_INTERVAL_S = 1.0
 #: How long a connection that was closed may take to accept what is left to send, without any progress.
 CLOSING_S = 10.0
-#: The part of the memory for bodies that one client address may take, so that it can't keep all others out.
+#: The part of the memory for bodies that one client address may take, so that it can't keep all others out; as much as the
+#: largest body, where that is more.
 BODIES_SHARE_MAX = 0.5
 
 
@@ -69,6 +70,7 @@ class Clients:
             Waits.END: CLOSING_S,
         }
         self._bodies_max = limits.request_bodies_bytes_max
+        self._bodies_share_max = max(BODIES_SHARE_MAX * self._bodies_max, limits.batch_request_bytes_max)
         self._bodies = 0
         self._bodies_by_address: Counter[str] = Counter()
         self._sweeping: asyncio.TimerHandle | None = None
@@ -120,10 +122,7 @@ class Clients:
         """Books `size` bytes in all for the connection's incomplete body; False: there is no room, nothing changed."""
         more = size - connection.body_taken
         address = _address(connection)
-        if (
-            self._bodies + more > self._bodies_max
-            or self._bodies_by_address[address] + more > BODIES_SHARE_MAX * self._bodies_max
-        ):
+        if self._bodies + more > self._bodies_max or self._bodies_by_address[address] + more > self._bodies_share_max:
             return False
         connection.body_taken = size
         self._bodies += more
@@ -169,9 +168,9 @@ class Clients:
                 overdue.append(connection)
             for connection in overdue:
                 connection.overdue(waits)
-        self._look_for_descriptors()
+        self.look_for_descriptors()
 
-    def _look_for_descriptors(self) -> None:
+    def look_for_descriptors(self) -> None:
         """The event loop tells nobody that it could accept no connection: it is found out by trying to open something."""
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))

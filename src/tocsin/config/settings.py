@@ -238,7 +238,9 @@ class Settings(_Limits):
         description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of them. "
         "Unset: a random one that the store keeps for them.",
     )
-    insecure: YesNo = Field(False, description="Serve other machines without any API key.")
+    insecure: YesNo = Field(
+        False, description="Serve other machines, and whoever comes through a proxy, without any API key."
+    )
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
     )
@@ -253,6 +255,12 @@ class Settings(_Limits):
     )
     keep_alive_timeout: Duration = Field(
         75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
+    )
+    api_connections_max: Count | None = Field(
+        None,
+        description="Connections of clients that a process takes. Beyond it the one closes whose client has kept the server "
+        "waiting longest; while all are being answered, the new one does. Unset: what the limit on open files leaves beside "
+        "callbacks, stores and other nodes (at least half of it), at most 10,000.",
     )
     history_retention: Duration = Field(
         RETENTION_DEFAULT_US, description="How long finished timers stay visible in namespaces created without saying."

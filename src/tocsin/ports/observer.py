@@ -200,8 +200,8 @@ class PeerRefused(NamedTuple):
 
 
 class ClientRefused(NamedTuple):
-    """A client of the HTTP server was turned away before it had a request, by reason; `address` is the client's, None where it
-    is not known."""
+    """A client of the HTTP server was turned away before it had a request, by reason; `address` is the client's, None
+    where it is not known."""
 
     reason: str
     address: str | None

@@ -20,6 +20,7 @@ from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
+from tocsin.api.clients import Clients
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
@@ -35,7 +36,7 @@ from tocsin.server.access import KeyRing, SignOuts, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
-from tocsin.server.sockets import bind, drain, url_of
+from tocsin.server.sockets import bind, connections_max, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
@@ -87,6 +88,7 @@ class Server:
         self._socket = listener
         self._cluster: Cluster | None = None
         self._app: Api | None = None
+        self._clients: Clients | None = None
         self._supervisor: Supervisor | None = None
         self._caller: AgentCaller | None = None
         self._pages: Ui | None = None
@@ -181,7 +183,7 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
-        hosts = Hosts(settings.host, settings.ui_origins)
+        hosts = Hosts(settings.host, settings.ui_origins, proxied=settings.insecure)
         ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(
             self.service,
@@ -198,6 +200,11 @@ class Server:
             limits=settings.ui_limits(),
         )
         self._pages.start()
+        clients = self._clients = Clients(
+            settings.api_limits(),
+            connections_max(settings.api_connections_max, settings.callback_limits().connections_max),
+            observe,
+        )
         app = self._app = Api(
             self.service,
             rules=rules,
@@ -210,6 +217,7 @@ class Server:
             metrics=metrics.exposition,
             metrics_open=private if settings.metrics_open is None else settings.metrics_open,
             hosts=hosts,
+            clients=clients,
             extra=self._pages,
         )
         relay.app = app
@@ -344,6 +352,8 @@ class Server:
             "tocsin_window_bytes": self._context.window_bytes,
             "tocsin_writes_waiting": service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
+            "tocsin_client_connections": 0 if self._clients is None else self._clients.count,
+            "tocsin_request_bodies_bytes": 0 if self._clients is None else self._clients.bodies_bytes,
             "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),
         }

@@ -123,6 +123,11 @@ class Ui:
         host = request.headers.get("host")
         if not self._hosts.accepts(host):
             return _plain(421, "Another name, please", _WRONG_HOST)
+        if not self._sessions.required:
+            try:
+                self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
+            except Forbidden as error:
+                return _plain(403, "A key, please", str(error))
         path = request.url.path
         if path.startswith(PREFIX) and request.method in _SAFE:
             return self._asset(request, path)
