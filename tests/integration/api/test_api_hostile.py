@@ -307,6 +307,16 @@ async def test_pipelined_requests_wait_as_bytes_until_the_first_are_answered() -
     assert connection.statuses() == [200] * 8_000
 
 
+async def test_a_head_that_is_cut_at_both_ends_of_a_large_segment() -> None:
+    connection = Connection(new_api())
+    health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+    for part in (health + health[:20], health[20:] + health * 3_000 + health[:20], health[20:]):
+        await connection.send(part)
+    while connection.owed:  # noqa: ASYNC110 -- as above
+        await asyncio.sleep(0)
+    assert connection.statuses() == [200] * 3_003
+
+
 async def test_the_one_that_waits_longest_makes_room_for_a_new_connection() -> None:
     reported: list[Any] = []
     service = FakeTimerService()
