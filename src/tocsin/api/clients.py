@@ -35,6 +35,9 @@ class Waits(Enum):
     READER = "read more of an answer"
     END = "read the rest of an answer, after which the connection ends"
 
+    #: Enum's own hashes the name, in Python, for each request.
+    __hash__ = object.__hash__
+
 
 class Connection(Protocol):
     """What `Clients` asks of a connection. `waits` belongs to `Clients`: None while an answer is owed."""

@@ -45,7 +45,13 @@ class _Phase(Enum):
     BODY = 2
 
 
+    __hash__ = object.__hash__
+
+
 _BETWEEN, _HEAD, _BODY = _Phase
+_READER, _END = Waits.READER, Waits.END
+#: What is waited for while no answer is owed.
+_WAITS_WHILE = {_BETWEEN: Waits.REQUEST, _HEAD: Waits.HEAD, _BODY: Waits.DISCARDED}
 
 
 class _Refused(Exception):
@@ -183,8 +189,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._length = value
         elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
-        self.headers.append((name, value))
-        if len(self.headers) > self._headers_kept_max:
+        headers = self.headers
+        headers.append((name, value))
+        if len(headers) > self._headers_kept_max:
             self._fault = HeadersTooLarge(f"at most {self._guard.limits.headers_max} headers are accepted")
             raise _Refused
 
@@ -263,7 +270,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._feed(data)
         else:
             self._parse_parts(data)
-        self._parsed()
+        if self._phase is _BODY:
+            self._interrupted()
         self._parsing = False
         self._settle()
 
@@ -276,8 +284,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._unparsed = data[at:]
             self.flow.pause_reading()
 
-    def _parsed(self) -> None:
-        """What was received is parsed as far as it can be now."""
+    def _interrupted(self) -> None:
+        """The rest of the request's body comes later."""
 
     def _feed(self, data: bytes) -> None:
         self._progress = False
@@ -314,18 +322,14 @@ class GuardedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         waits: Waits | None
         if self.transport.is_closing():
-            waits = Waits.END
+            waits = _END
         elif cycle is not None and not cycle.response_complete:
-            waits = Waits.READER if self.flow.write_paused else None
+            waits = _READER if self.flow.write_paused else None
         elif self._half_closed:
             self.transport.close()
-            waits = Waits.END
-        elif self._phase is _BETWEEN:
-            waits = Waits.REQUEST
-        elif self._phase is _HEAD:
-            waits = Waits.HEAD
+            waits = _END
         else:
-            waits = Waits.DISCARDED
+            waits = _WAITS_WHILE[self._phase]
         if self._phase is _BODY and waits is None:
             if not self._clients.take_body(self, self._body_bytes):
                 self._clients.report("bodies take too much memory", self)
@@ -333,9 +337,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 return
         elif self.body_taken:
             self._clients.release_body(self)
-        if waits is not self.waits or (self._moved and waits is not None and waits is not Waits.END):
+        if waits is not self.waits or (self._moved and waits is not None and waits is not _END):
             self._moved = False
-            if waits is Waits.READER or waits is Waits.END:
+            if waits is _READER or waits is _END:
                 self._unsent = self.transport.get_write_buffer_size()
             self._clients.wait(self, waits)
 
@@ -374,6 +378,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unparsed = b""
         words = self._words_of(error)
         request = self._request if self._phase is _BODY else None
+        self._phase = _BETWEEN
         due = self.cycle is not None and not self.cycle.response_complete
         if request is not None and not request.response_complete:
             request.disconnected = True

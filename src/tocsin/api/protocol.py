@@ -54,10 +54,10 @@ class ApiProtocol(GuardedProtocol):
         # The parts of the body of a request on the short way, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
 
-    def _parsed(self) -> None:
+    def _interrupted(self) -> None:
         """Whatever turned out to be incomplete leaves the short way."""
         parts, self._parts = self._parts, None
-        if parts is not None and not self._input_ended:
+        if parts is not None:
             self._hand_over()
             for part in parts:
                 HttpToolsProtocol.on_body(self, part)

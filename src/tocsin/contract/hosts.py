@@ -61,7 +61,8 @@ class Hosts:
     def check_keyless(self, headers: Mapping[bytes, bytes]) -> None:
         """Raises Forbidden, with the mend, for a request without a key that is not meant for this server, or that a proxy
         sent on behalf of somebody."""
-        self.check_unforwarded(headers)
+        if not _FORWARDING.isdisjoint(headers):
+            self.check_unforwarded(headers)
         sent = headers.get(b"host", b"")
         if sent in self._accepted:
             return
