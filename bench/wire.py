@@ -79,7 +79,7 @@ class Caller(asyncio.Protocol):
 def request(path: str, body: bytes) -> bytes:
     """The bytes of one POST."""
     return (
-        b"POST %s HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
         % (path.encode(), len(body))
         + body
     )

@@ -23,7 +23,7 @@ class Client:
         """The status and decoded body; OSError, EOFError or TimeoutError when there was no complete answer."""
         raw = json.dumps(body).encode()
         return await self._ask(
-            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
+            b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
             % (path.encode(), self._headers, len(raw))
             + raw,
             timeout_s,
@@ -31,11 +31,11 @@ class Client:
 
     async def get(self, path: str, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
         """The same for a GET."""
-        return await self._ask(b"GET %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
+        return await self._ask(b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path.encode(), timeout_s)
 
     async def delete(self, path: str, timeout_s: float = PATIENCE_S) -> int:
         """The status of a DELETE."""
-        status, _ = await self._ask(b"DELETE %s HTTP/1.1\r\nhost: x\r\n\r\n" % path.encode(), timeout_s)
+        status, _ = await self._ask(b"DELETE %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path.encode(), timeout_s)
         return status
 
     async def _ask(self, request: bytes, timeout_s: float) -> tuple[int, Any]:

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from tocsin.contract import attempts as limits
 from tocsin.contract.attempts import Attempts
-from tocsin.contract.clients import Clients
 from tocsin.contract.errors import TooManyFailures
+from tocsin.contract.proxies import Proxies
 
 
 class Clock:
@@ -69,4 +69,4 @@ def test_memory_is_bounded_and_the_log_rationed(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_only_a_trusted_proxy_names_the_client(peer: str, forwarded: bytes | None, address: str) -> None:
-    assert Clients(["127.0.0.1", "10.1.0.0/16"]).address((peer, 5), forwarded) == address
+    assert Proxies(["127.0.0.1", "10.1.0.0/16"]).address((peer, 5), forwarded) == address

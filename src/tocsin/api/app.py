@@ -19,6 +19,7 @@ from typing import Any
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.audit import AuditHandlers
 from tocsin.api.call import ApiLimits, Call, Handler, Page
+from tocsin.api.clients import Clients
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.openapi import describe
@@ -30,11 +31,9 @@ from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
 from tocsin.contract.access import KEY_HASH, KeyRing, authenticate, require_role, require_service, require_tenant
 from tocsin.contract.attempts import Attempts
-from tocsin.contract.clients import Clients
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import (
     PROBLEM_MEDIA_TYPE,
-    Forbidden,
     HeadersTooLarge,
     MethodNotAllowed,
     RouteNotFound,
@@ -43,6 +42,7 @@ from tocsin.contract.errors import (
     problem_headers,
 )
 from tocsin.contract.hosts import Hosts
+from tocsin.contract.proxies import Proxies
 from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
@@ -65,9 +65,6 @@ Answer = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
-#: Headers that browsers send and can't be kept from sending by a page; one of them comes with every request of theirs.
-_BROWSERS_MARKS = (b"accept-language", b"origin", b"sec-fetch-site")
-
 _CORRELATION_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
@@ -88,7 +85,8 @@ class Api:
     is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too. `agent_limits`
     are the agent's, wherever it runs.
     While `leaving`, clients are asked to close their connections.
-    `hosts` are the names under which browsers are answered without a key; None stands for all.
+    `hosts` are the names under which requests without a key are answered; None stands for all.
+    `clients` are the connections to it; None: as many as come.
 
     `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
     an exception in `startup` keeps the server from starting.
@@ -111,16 +109,19 @@ class Api:
         relay: Relay | None = None,
         hosts: Hosts | None = None,
         clients: Clients | None = None,
+        proxies: Proxies | None = None,
         extra: Asgi | None = None,
         startup: Hook | None = None,
         shutdown: Hook | None = None,
     ) -> None:
         self._limits = limits = limits or ApiLimits()
+        #: The connections to it.
+        self.clients = clients or Clients(limits)
         self._clock = clock
         self._keys = keys
         self._attempts = attempts or Attempts()
         self._hosts = hosts
-        self._clients = clients or Clients()
+        self._proxies = proxies or Proxies()
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
         self._extra = extra
         self._agent = agent
@@ -158,7 +159,7 @@ class Api:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         correlation_id = self._correlation_id(headers)
-        route = self._routes.get((scope["method"], scope["path"]))
+        route = self._routes.get((scope["method"], _sent_path(scope)))
         parameters = _NO_PARAMETERS
         try:
             if route is None:
@@ -194,7 +195,7 @@ class Api:
         if route.has_body:
             body = await self._body(route, headers, receive)
         now_us = self._clock.now_us()
-        address = self._clients.address(scope.get("client"), headers.get(b"x-forwarded-for"))
+        address = self._proxies.address(scope.get("client"), headers.get(b"x-forwarded-for"))
         return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query, address))
 
     def begin(
@@ -247,27 +248,22 @@ class Api:
                 f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
             )
         if route.is_open:
+            if self._hosts is not None and route.operation.reach is not Reach.OPEN:
+                self._hosts.check_keyless(headers)
             return None
         authorization = headers.get(b"authorization")
         failed = None if authorization is None else partial(self._failed, client, headers)
         key = authenticate(authorization, self._keys, key_hash, failed)
         if key is not None:
             _check_reach(route.operation, key, parameters)
-        elif self._hosts is not None and any(mark in headers for mark in _BROWSERS_MARKS):
-            self._check_host(headers)
+        elif self._hosts is not None:
+            # A page of any site could ask in its visitor's name if it got its own name to lead here.
+            self._hosts.check_keyless(headers)
         return key
 
     def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
         """Raises TooManyFailures."""
-        self._attempts.failure(self._clients.address(client, headers.get(b"x-forwarded-for")), reason, "api")
-
-    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        """Where no key is needed, a page of any site could ask in its visitor's name if it got its own name to lead
-        here; browsers then send that name."""
-        assert self._hosts is not None
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not self._hosts.accepts(host):
-            raise Forbidden(f"browsers are not answered under the name {host!r}; name it in the setting ui.origins")
+        self._attempts.failure(self._proxies.address(client, headers.get(b"x-forwarded-for")), reason, "api")
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional
@@ -284,7 +280,7 @@ class Api:
     def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         """The route of a path with parameters, and these. Raises what the request is to be told otherwise, or _NotOurs."""
         method, path = scope["method"], scope["path"]
-        allowed = self._allowed.get(path)
+        allowed = self._allowed.get(_sent_path(scope))
         if allowed is not None:
             raise MethodNotAllowed(method, allowed)
         found = self._templates.find(scope.get("raw_path") or path.encode())
@@ -405,6 +401,14 @@ class Api:
                 await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
                 return
             await send({"type": f"lifespan.{phase}.complete"})
+
+
+def _sent_path(scope: Scope) -> str:
+    """The path as it was sent: what is written otherwise than in our table is another path, so that no rule of a proxy about
+    one can be got around."""
+    path: str = scope["path"]
+    raw_path: bytes = scope.get("raw_path") or b""
+    return raw_path.decode("latin-1") if b"%" in raw_path else path
 
 
 async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:

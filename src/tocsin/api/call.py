@@ -24,6 +24,9 @@ class ApiLimits:
     #: Size of a batch's body, and how many timers it may have.
     batch_request_bytes_max: int = 32 * 1024 * 1024
     batch_items_max: int = 1_000
+    #: Bytes of all bodies together that have begun to arrive and are not complete; one client address gets half of it.
+    #: Bodies that arrive whole need none of it.
+    request_bodies_bytes_max: int = 128 * 1024 * 1024
     #: Seconds that a body may take to arrive.
     request_read_timeout_s: float = 30.0
     #: Bytes of a request line with its headers that are kept, and seconds that they may take to arrive.

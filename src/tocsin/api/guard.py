@@ -1,22 +1,60 @@
-"""What a connection may do before its request is one: uvicorn's protocol with limits on heads, and our error answers.
+"""What a connection may do before its request is one: uvicorn's protocol with limits, and our error answers.
 
-uvicorn keeps a request's head for as long as its sender goes on sending, however slowly, and answers what is not HTTP
-with a plain text. Here a head has a size and a time, a connection that says nothing is closed, and every refusal is a
-problem answer.
+uvicorn keeps a request's head and trailers for as long as its sender goes on sending, takes any byte for a sign of life,
+understands what follows an offer to upgrade as a request of its own, and answers what is not HTTP with a plain text in the
+place of whatever answer is due. Here
+
+- heads, trailers and the framing of chunks have a size, trailers are dropped;
+- whoever keeps the server waiting is bounded in time (`Waits`), whatever bytes come meanwhile;
+- offers to upgrade are ignored;
+- each request has at most one answer, in its order, and what is no request is refused after those that are due;
+- pipelined requests are parsed only as those before them are answered.
 """
 
 from __future__ import annotations
 
 import asyncio
+from enum import Enum
 from typing import Any
 
+import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from tocsin.api.app import Api
-from tocsin.contract.errors import HeadersTooLarge, HeadTimeout, MalformedRequest
+from tocsin.api.clients import Waits
+from tocsin.contract.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, MalformedRequest, NoRoomForBody
+from tocsin.contract.reading import DISCARDED_SIZES_MAX
 from tocsin.model.errors import TocsinError
+
+#: Bytes parsed at once: as many pipelined requests as fit are taken in before the first is answered.
+PARSED_BYTES_MAX = 16 * 1024
+#: Digits of a content-length; that of the largest size a parser can count has fewer.
+LENGTH_DIGITS_MAX = 20
+#: Headers that are kept, in multiples of those accepted: a few too many are refused by the application, in an orderly way.
+HEADERS_KEPT_MAX = 2
+_NOT_HTTP = "the request is not valid HTTP/1.1"
+
+
+class _Phase(Enum):
+    """How far the latest request has come."""
+
+    BETWEEN = 0
+    HEAD = 1
+    BODY = 2
+
+    __hash__ = object.__hash__
+
+
+_BETWEEN, _HEAD, _BODY = _Phase
+_READER, _END = Waits.READER, Waits.END
+#: What is waited for while no answer is owed.
+_WAITS_WHILE = {_BETWEEN: Waits.REQUEST, _HEAD: Waits.HEAD, _BODY: Waits.DISCARDED}
+
+
+class _Refused(Exception):
+    """Ends parsing from within a callback of the parser."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -27,72 +65,352 @@ class GuardedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._guard = api
-        self._head_open = False
-        #: Bytes of the head that is open, not counting those that came with the end of the request before.
-        self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._clients = api.clients
+        self._headers_kept_max = HEADERS_KEPT_MAX * api.limits.headers_max
+        self._body_bytes_max = DISCARDED_SIZES_MAX * api.limits.batch_request_bytes_max
+        self.waits: Waits | None = None
+        self.body_taken = 0
+        self._phase = _BETWEEN
+        #: Whether the parser reported anything but a part of a head or trailer in what was parsed last.
+        self._progress = False
+        #: Whether a request began or ended in what was received last.
+        self._moved = False
+        #: Bytes of head, trailers or chunk framing since the last progress.
+        self._framing_bytes = 0
+        self._body_bytes = 0
+        #: The content-length of the latest request.
+        self._length: bytes | None = None
+        #: The latest request as uvicorn serves it; None before it is handed over.
+        self._request: RequestResponseCycle | None = None
+        #: Received behind requests that wait for their turn, to be parsed when they have had it.
+        self._unparsed = b""
+        self._parsing = False
+        #: The head of a request that offers to upgrade, written without that offer.
+        self._plain_head = b""
+        #: Nothing more is parsed: the input ended, or was refused.
+        self._input_ended = False
+        self._half_closed = False
+        self._fault: TocsinError | None = None
+        #: The answer to what was refused, while answers to former requests are due.
+        self._last_words = b""
+        self._unsent = 0
+
+    # -- called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio.Protocol."""
+        """Takes part in the limit on connections."""
         super().connection_made(transport)
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        if self._clients.join(self, self.timeout_keep_alive):
+            self._settle()
+        else:
+            self._input_ended = True
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        self._head_ends()
+        """Gives back what the connection had."""
+        self._input_ended = True
+        self._unparsed = b""
+        self._clients.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
-        was_open = self._head_open
-        super().data_received(data)
-        if not self._head_open or self.transport.is_closing():
-            return
-        limits = self._guard.limits
-        if was_open:
-            self._head_bytes += len(data)
-            if self._head_bytes > limits.request_head_bytes_max:
-                self._refuse(HeadersTooLarge(f"the request's head exceeds {limits.request_head_bytes_max} bytes"))
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(limits.request_head_timeout_s, self._head_late)
+        """Parses what the state of the connection allows."""
+        if not self._input_ended:
+            self._parse(self._unparsed + data if self._unparsed else data)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that has sent all it wanted to gets the answers that are due; the connection ends after them."""
+        cycle = self.cycle
+        due = (
+            cycle is not None
+            and not cycle.response_complete
+            and not getattr(cycle, "response_started", False)
+            and (self._phase is _BETWEEN or bool(self._unparsed))
+            and not self.transport.is_closing()
+        )
+        self._half_closed = due
+        return due
+
+    def pause_writing(self) -> None:
+        """The client doesn't read as fast as it is answered."""
+        super().pause_writing()
+        self._settle()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        super().resume_writing()
+        self._settle()
+
+    # -- called by uvicorn
+
+    def shutdown(self) -> None:
+        """Ends the connection once nothing is due."""
+        super().shutdown()
+        self._settle()
+
+    def on_response_complete(self) -> None:
+        """Begins the next pipelined request, if there is one."""
+        self.server_state.total_requests += 1
+        self._moved = True
+        if not self.transport.is_closing():
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            elif self._last_words:
+                self._end_with(self._last_words)
+            if not self.pipeline:
+                self.flow.resume_reading()
+                if self._unparsed and not self._input_ended:
+                    data, self._unparsed = self._unparsed, b""
+                    self._parse(data)
+        self._settle()
+
+    # -- called by the parser
 
     def on_message_begin(self) -> None:
-        """Called by the parser."""
-        self._head_begins()
-        super().on_message_begin()
+        """A request begins; its ASGI scope is made only when uvicorn goes on with it."""
+        self._phase = _HEAD
+        self._progress = self._moved = True
+        self._request = None
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._length = None
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keeps the header, in lower case; drops trailers."""
+        if self._phase is not _HEAD:
+            return
+        name = name.lower()
+        if name == b"content-length":
+            if len(value) > LENGTH_DIGITS_MAX:
+                self._fault = MalformedRequest(f"content-length has more than {LENGTH_DIGITS_MAX} digits")
+                raise _Refused
+            self._length = value
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers = self.headers
+        headers.append((name, value))
+        if len(headers) > self._headers_kept_max:
+            self._fault = HeadersTooLarge(f"at most {self._guard.limits.headers_max} headers are accepted")
+            raise _Refused
 
     def on_headers_complete(self) -> None:
-        """Called by the parser."""
-        self._head_ends()
+        """The request is known."""
+        self._progress = True
+        if self.parser.should_upgrade():
+            self._plain_head = self._without_upgrade()
+            return
+        self._begin()
+        self._phase = _BODY
+        self._body_bytes = 0
+
+    def on_body(self, body: bytes) -> None:
+        """Counts what the request's body has."""
+        self._progress = True
+        self._body_bytes += len(body)
+        if self._body_bytes > self._body_bytes_max:
+            self._fault = BodyTooLarge(f"the body has more than {self._body_bytes_max} bytes")
+            raise _Refused
+        super().on_body(body)
+
+    def on_chunk_header(self) -> None:
+        """A part of the body begins, or its trailers."""
+        self._progress = True
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        if self._plain_head:
+            return
+        self._phase = _BETWEEN
+        self._progress = self._moved = True
+        self._complete()
+
+    # -- what becomes of a request
+
+    def _begin(self) -> None:
+        """Takes a request whose head is complete."""
+        self._hand_over()
+
+    def _complete(self) -> None:
+        """The request that was taken is complete."""
+        super().on_message_complete()
+
+    def _hand_over(self) -> None:
+        """Lets uvicorn go on with the request, whose head is complete."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)
         super().on_headers_complete()
+        self._request = self.cycle
+        if self._guard.leaving:
+            self.cycle.keep_alive = False
 
-    def send_400_response(self, msg: str) -> None:
-        """Called by uvicorn for what its parser refuses."""
-        self._refuse(MalformedRequest("the request is not valid HTTP/1.1"))
+    def _without_upgrade(self) -> bytes:
+        """The head of a request that offers another protocol, written without the offer: the parser takes what follows one
+        for that protocol's, so the request has to be parsed again. Raises _Refused for one to a proxy."""
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self._fault = MalformedRequest("CONNECT is for proxies; this server is none")
+            raise _Refused
+        lines = [b"%b %b HTTP/%b" % (method, self.url, self.parser.get_http_version().encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b",".join(token for token in value.split(b",") if token.strip().lower() != b"upgrade")
+            if name != b"upgrade":
+                lines.append(name + b": " + value)
+        return b"\r\n".join((*lines, b"\r\n"))
 
-    def _head_begins(self) -> None:
-        self._head_open = True
-        self._head_bytes = 0
+    # -- parsing
 
-    def _head_ends(self) -> None:
-        self._head_open = False
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _parse(self, data: bytes) -> None:
+        self._parsing, self._moved = True, False
+        if len(data) <= PARSED_BYTES_MAX and not self.pipeline:
+            self._feed(data)
+        else:
+            self._parse_parts(data)
+        if self._phase is _BODY:
+            self._interrupted()
+        self._parsing = False
+        self._settle()
 
-    def _head_late(self) -> None:
-        self._head_timer = None
-        if self._head_open and not self.transport.is_closing():
+    def _parse_parts(self, data: bytes) -> None:
+        at = 0
+        while at < len(data) and not self.pipeline and not self._input_ended:
+            self._feed(data[at : at + PARSED_BYTES_MAX])
+            at += PARSED_BYTES_MAX
+        if at < len(data) and not self._input_ended:
+            self._unparsed = data[at:]
+            self.flow.pause_reading()
+
+    def _interrupted(self) -> None:
+        """The rest of the request's body comes later."""
+
+    def _feed(self, data: bytes) -> None:
+        self._progress = False
+        size = len(data)
+        while True:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as upgrade:
+                head, self._plain_head = self._plain_head, b""
+                if not head:
+                    self._refuse(MalformedRequest(_NOT_HTTP))
+                    return
+                self.parser = _new_parser(self)
+                data = head + data[upgrade.args[0] :]
+            except httptools.HttpParserError:
+                self._refuse(self._fault or MalformedRequest(_NOT_HTTP))
+                return
+        if self._progress or self._phase is _BETWEEN:
+            self._framing_bytes = 0
+            return
+        self._framing_bytes += size
+        most = self._guard.limits.request_head_bytes_max
+        if self._framing_bytes > most:
+            what = "head exceeds" if self._phase is _HEAD else "chunk headers or trailers exceed"
+            self._refuse(HeadersTooLarge(f"the request's {what} {most} bytes"))
+
+    # -- the state of the connection
+
+    def _settle(self) -> None:
+        """Finds out what the connection waits for now."""
+        if self._parsing:
+            return
+        cycle = self.cycle
+        waits: Waits | None
+        if self.transport.is_closing():
+            waits = _END
+        elif cycle is not None and not cycle.response_complete:
+            waits = _READER if self.flow.write_paused else None
+        elif self._half_closed:
+            self.transport.close()
+            waits = _END
+        else:
+            waits = _WAITS_WHILE[self._phase]
+        if self._phase is _BODY and waits is None:
+            if not self._clients.take_body(self, self._body_bytes):
+                self._clients.report("bodies take too much memory", self)
+                self._refuse(NoRoomForBody())
+                return
+        elif self.body_taken:
+            self._clients.release_body(self)
+        if waits is not self.waits or (self._moved and waits is not None and waits is not _END):
+            self._moved = False
+            if waits is _READER or waits is _END:
+                self._unsent = self.transport.get_write_buffer_size()
+            self._clients.wait(self, waits)
+
+    def overdue(self, waited_for: Waits) -> None:
+        """The client took too long."""
+        if waited_for is Waits.HEAD:
             seconds = self._guard.limits.request_head_timeout_s
             self._refuse(HeadTimeout(f"the request's head was not complete after {seconds:g} s"))
+        elif waited_for in (Waits.READER, Waits.END):
+            unsent = self.transport.get_write_buffer_size()
+            if 0 < unsent < self._unsent:
+                self._unsent = unsent
+                self._clients.wait(self, waited_for)
+            else:
+                self.abort()
+        else:
+            self.transport.close()
+            self._settle()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._input_ended = True
+        self._clients.leave(self)
+        self.transport.abort()
+
+    # -- refusing
 
     def _refuse(self, error: TocsinError) -> None:
-        """Answers and closes: where the next request would begin can't be known."""
-        self._head_ends()
+        """Answers what is refused, when the answers before are given, and closes: where the next request would begin can't be
+        known. A request that was answered, in whole or in part, gets no further answer."""
+        if self._input_ended or self.transport.is_closing():
+            return
+        if isinstance(error, MalformedRequest):
+            self._clients.report("not HTTP", self)
+        self._input_ended = True
+        self._unparsed = b""
+        words = self._words_of(error)
+        request = self._request if self._phase is _BODY else None
+        self._phase = _BETWEEN
+        due = self.cycle is not None and not self.cycle.response_complete
+        if request is not None and not request.response_complete:
+            request.disconnected = True
+            request.message_event.set()
+            if self.pipeline and self.pipeline[0][0] is request:
+                self.pipeline.popleft()
+            else:
+                due = False
+        if request is not None and (request.response_started or request.response_complete):
+            words = b""
+        if due:
+            self._last_words = words
+            self.flow.pause_reading()
+        else:
+            self._end_with(words)
+        self._settle()
+
+    def _words_of(self, error: TocsinError) -> bytes:
         status, headers, body = self._guard.refusal(error)
         content = [STATUS_LINE[status]]
         for name, value in headers:
             if name != b"connection":
                 content += (name, b": ", value, b"\r\n")
-        self.transport.write(b"".join((*content, b"connection: close\r\n\r\n", body)))
+        return b"".join((*content, b"connection: close\r\n\r\n", body))
+
+    def _end_with(self, words: bytes) -> None:
+        if words:
+            self.transport.write(words)
         self.transport.close()
+
+
+def _new_parser(protocol: HttpToolsProtocol) -> Any:
+    """As uvicorn makes it."""
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)
+    return parser

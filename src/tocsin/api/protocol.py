@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tocsin.api.app import Api, Headers
@@ -35,6 +35,7 @@ class _Exchange:
     __slots__ = ("disconnected", "keep_alive", "response_complete")
 
     message_event = _Deaf()
+    response_started = False
 
     def __init__(self) -> None:
         self.disconnected = False
@@ -50,42 +51,20 @@ class ApiProtocol(GuardedProtocol):
     ) -> None:
         super().__init__(api, config, server_state, app_state, _loop)
         self._api = api
-        self._length: bytes | None = None
         self._route: DirectRoute | None = None
         # The parts of the body of a request on the short way, until it is complete; None for any other request.
         self._parts: list[bytes] | None = None
 
-    def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
-        super().data_received(data)
+    def _interrupted(self) -> None:
+        """Whatever turned out to be incomplete leaves the short way."""
         parts, self._parts = self._parts, None
-        if parts is not None and not self.transport.is_closing():
+        if parts is not None:
             self._hand_over()
             for part in parts:
-                super().on_body(part)
+                HttpToolsProtocol.on_body(self, part)
 
-    # -- called by the parser
-
-    def on_message_begin(self) -> None:
-        """A request begins; its ASGI scope is made only if it is handed over."""
-        self._head_begins()
-        self.url = b""
-        self.headers = []
-        self.expect_100_continue = False
-        self._length = None
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keeps the header, in lower case."""
-        name = name.lower()
-        if name == b"content-length":
-            self._length = value
-        elif name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
+    def _begin(self) -> None:
         """Chooses the way."""
-        self._head_ends()
         route = self._api.direct.get(self.url)
         if route is not None and self._suits(route):
             self._route = route
@@ -105,33 +84,24 @@ class ApiProtocol(GuardedProtocol):
             and parser.get_method() == route.method
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
-            and not parser.should_upgrade()
             and not self.expect_100_continue
             and not self.flow.write_paused
         )
-
-    def _hand_over(self) -> None:
-        """Lets uvicorn go on with the request, whose headers are complete."""
-        url, headers, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.expect_100_continue = url, expects
-        self.headers.extend(headers)
-        super().on_headers_complete()
-        if self._api.leaving and self.cycle is not None:
-            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Collects the body."""
         if self._parts is None:
             super().on_body(body)
         else:
+            self._progress = True
+            self._body_bytes += len(body)
             self._parts.append(body)
 
-    def on_message_complete(self) -> None:
+    def _complete(self) -> None:
         """The request is complete."""
         parts, self._parts = self._parts, None
         if parts is None:
-            super().on_message_complete()
+            super()._complete()
             return
         assert self._route is not None
         exchange = _Exchange()
@@ -145,6 +115,7 @@ class ApiProtocol(GuardedProtocol):
         if self._api.leaving:
             exchange.keep_alive = False
         if self.transport.is_closing():
+            self._settle()
             return
         content = [STATUS_LINE[status]]
         for name, value in headers:

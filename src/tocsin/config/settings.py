@@ -242,7 +242,8 @@ class Settings(_Limits):
         "Unset: a random one that the store keeps for them.",
     )
     insecure: YesNo = Field(
-        False, description="Never ask for an API key, although other machines can reach the server or keys exist."
+        False,
+        description="Never ask for an API key, although others than this machine can reach the server, or keys exist.",
     )
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
@@ -271,6 +272,12 @@ class Settings(_Limits):
     )
     keep_alive_timeout: Duration = Field(
         75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
+    )
+    api_connections_max: Count | None = Field(
+        None,
+        description="Connections of clients that a process takes. Beyond it the one closes whose client has kept the server "
+        "waiting longest; while all are being answered, the new one does. Unset: what the limit on open files leaves beside "
+        "callbacks, stores and other nodes (at least half of it), at most 10,000.",
     )
     history_retention: Duration = Field(
         RETENTION_DEFAULT_US, description="How long finished timers stay visible in namespaces created without saying."

@@ -115,6 +115,18 @@ class HeadersTooLarge(TocsinError):
     code = "HEADERS_TOO_LARGE"
 
 
+class NoRoomForBody(Unavailable):
+    """The bodies that are being received take all the memory that they may, or all that one client may."""
+
+    code = "NO_ROOM_FOR_BODY"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "unfinished request bodies take all the memory there is for them (api.request_bodies_bytes_max), or one client's "
+            "share of it; send the request again, in smaller batches or one after another"
+        )
+
+
 class NotReady(Unavailable):
     """The node should get no traffic now."""
 

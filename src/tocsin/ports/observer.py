@@ -212,6 +212,14 @@ class PeerRefused(NamedTuple):
     reason: str
 
 
+class ClientRefused(NamedTuple):
+    """A client of the HTTP server was turned away before it had a request, by reason; `address` is the client's, None
+    where it is not known."""
+
+    reason: str
+    address: str | None
+
+
 class WritesSent(NamedTuple):
     """Clients' writes went to the owner of their shards, together in one message."""
 
@@ -253,6 +261,7 @@ Event = (
     | PeerConnected
     | PeerLost
     | PeerRefused
+    | ClientRefused
     | WritesSent
     | WritesForwarded
 )

@@ -20,14 +20,15 @@ from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
+from tocsin.api.clients import Clients
 from tocsin.api.protocol import ApiProtocol
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
 from tocsin.contract.attempts import Attempts
-from tocsin.contract.clients import Clients
 from tocsin.contract.hosts import Hosts
+from tocsin.contract.proxies import Proxies
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import ConfigError
@@ -40,7 +41,7 @@ from tocsin.server.audit import Audit
 from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sign_ins import SignIns
-from tocsin.server.sockets import bind, drain, url_of
+from tocsin.server.sockets import bind, connections_max, drain, url_of
 from tocsin.server.stores import open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
@@ -92,6 +93,7 @@ class Server:
         self._socket = listener
         self._cluster: Cluster | None = None
         self._app: Api | None = None
+        self._clients: Clients | None = None
         self._supervisor: Supervisor | None = None
         self._caller: AgentCaller | None = None
         self._client: HttpCaller | None = None
@@ -211,8 +213,8 @@ class Server:
             self._log.warning("not all shards could be claimed yet; requests for them are answered 503")
         if agent is not None:
             await agent.start(self.service)
-        clients = Clients(settings.trusted_proxies)
-        hosts = Hosts(settings.host, settings.ui_origins)
+        proxies = Proxies(settings.trusted_proxies)
+        hosts = Hosts(settings.host, settings.ui_origins, proxied=settings.insecure)
         ask = None if self._cluster is None and agent is None else relay.ask
         self._pages = ui.compose(
             self.service,
@@ -221,7 +223,7 @@ class Server:
             keys=keys,
             sign_ins=sign_ins,
             attempts=attempts,
-            clients=clients,
+            proxies=proxies,
             audit=audit,
             figures=figures,
             call_figures=call_figures,
@@ -231,6 +233,11 @@ class Server:
             limits=settings.ui_limits(),
         )
         self._pages.start()
+        clients = self._clients = Clients(
+            settings.api_limits(),
+            connections_max(settings.api_connections_max, self._callback_connections_max(agent is not None)),
+            observe,
+        )
         app = self._app = Api(
             self.service,
             rules=rules,
@@ -241,12 +248,13 @@ class Server:
             clock=clock,
             keys=keys,
             attempts=attempts,
-            clients=clients,
+            proxies=proxies,
             audit=audit,
             metrics=metrics.exposition,
             # Unset, they need a key wherever anything else does.
             metrics_open=settings.metrics_open is True,
             hosts=hosts,
+            clients=clients,
             extra=self._pages,
         )
         relay.app = app
@@ -319,6 +327,10 @@ class Server:
             self._socket.close()
             self._socket = None
         await self._store.close()
+
+    def _callback_connections_max(self, agent: bool) -> int:
+        limits = self._settings.callback_limits()
+        return limits.connections_max + (limits.agent_connections_max if agent else 0)
 
     async def _ask_clients_to_leave(self, http: uvicorn.Server) -> None:
         """Every answer closes its connection from now on. Load balancers get the time to see that the node isn't ready, then
@@ -398,6 +410,8 @@ class Server:
             "tocsin_window_bytes": self._context.window_bytes,
             "tocsin_writes_waiting": service.writes_waiting,
             "tocsin_shards_owned": len(dispatcher.shards),
+            "tocsin_client_connections": 0 if self._clients is None else self._clients.count,
+            "tocsin_request_bodies_bytes": 0 if self._clients is None else self._clients.bodies_bytes,
             "tocsin_writes_without_owner": 0 if self._cluster is None else self._cluster.router.waiting,
             "tocsin_api_keys_expiring": 0 if self._keys is None else self._keys.expiring,
             "tocsin_dispatching": float(dispatcher.paused_reason is None),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -15,6 +14,7 @@ import structlog
 from tocsin.config import Settings
 from tocsin.model.errors import TocsinError
 from tocsin.server.node import Server
+from tocsin.server.sockets import raise_descriptor_limit
 from tocsin.server.workers import READY, STARTED, Line, place_of_worker, serve_workers
 from tocsin.telemetry.logs import configure_logging
 
@@ -44,15 +44,9 @@ def serve(settings: Settings) -> int:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     configure_logging(settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    _raise_file_limit()
+    if (obstacle := raise_descriptor_limit()) is not None:
+        structlog.get_logger("tocsin.server").warning(obstacle)
     return uvloop.run(_serve(settings))
-
-
-def _raise_file_limit() -> None:
-    """Each client and each callback is an open file; the usual soft limit of 1,024 is below our own limits."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(settings: Settings) -> int:

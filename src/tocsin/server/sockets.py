@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import resource
 import select
 import socket
 import struct
@@ -11,6 +12,11 @@ import sys
 
 from tocsin.model.errors import ConfigError
 
+#: Connections of clients where the limit on descriptors would allow for more: each may take some memory.
+CONNECTIONS_DEFAULT_MAX = 10_000
+#: Descriptors for what is no connection of a client or to a receiver: files of the stores, connections to databases, a broker
+#: and other nodes, the log.
+_DESCRIPTORS_RESERVED = 100
 #: Of Linux's socket options, which Python doesn't name.
 _SO_ATTACH_FILTER = 26
 _DRAIN_LOOK_S = 0.001
@@ -19,6 +25,41 @@ _DRAIN_LOOK_S = 0.001
 def url_of(host: str, port: int) -> str:
     """Where a server on this address answers."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def raise_descriptor_limit() -> str | None:
+    """Lets this process open as many files as the system allows it to: each client and each callback is one, and the usual
+    soft limit of 1,024 is below our own limits. What kept it from doing so, if anything did."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return None
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:
+        return f"the limit of {soft} open files could not be raised to {hard}: {error}"
+    return None
+
+
+def connections_max(wanted: int | None, callbacks_max: int, descriptors: int | None = None) -> int:
+    """How many connections of clients a process takes: as many as wanted, or the default, if the descriptors that may be open
+    (None: this process's limit) leave as many for them. Callbacks come first, up to half of the descriptors.
+
+    Raises ConfigError when more are wanted than there can be at all.
+    """
+    if descriptors is None:
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if descriptors == resource.RLIM_INFINITY:
+        return wanted or CONNECTIONS_DEFAULT_MAX
+    if wanted is not None:
+        most = max(1, descriptors - _DESCRIPTORS_RESERVED)
+        if wanted > most:
+            raise ConfigError(
+                f"api.connections_max: {wanted} connections need more than the {descriptors} files that this process may "
+                f"open; raise that limit (ulimit -n, LimitNOFILE=) or set at most {most}"
+            )
+        return wanted
+    reserved = min(descriptors // 2, callbacks_max + _DESCRIPTORS_RESERVED)
+    return max(1, min(CONNECTIONS_DEFAULT_MAX, descriptors - reserved))
 
 
 def bind(host: str, port: int, setting: str = "port") -> socket.socket:

@@ -18,6 +18,7 @@ FAILED_TIMER_LINES_PER_SECOND_MAX = 10
 NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: The same of connections that were refused.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
+REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
 
 #: Where each event is logged; `docs/reference/events.md` shows it.
 LEVELS: dict[type, int] = {
@@ -46,6 +47,7 @@ LEVELS: dict[type, int] = {
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
     events.PeerRefused: logging.WARNING,
+    events.ClientRefused: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
 }
@@ -122,9 +124,10 @@ class EventLog:
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
         # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
-        self._rations = {
+        self._rations: dict[type, Ration] = {
             events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
             events.AttemptNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
+            events.ClientRefused: Ration(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
         }
 
     def __call__(self, event: Event) -> None:

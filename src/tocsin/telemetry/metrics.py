@@ -48,6 +48,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         "Requests and sign-ins refused because of their key: unknown_key, expired_key, malformed.",
     ),
     "tocsin_audit_write_failures": ((), "Entries of the audit trail that the store did not take at once."),
+    "tocsin_clients_refused": (
+        ("reason",),
+        "Clients turned away before they had a request, by reason: not HTTP, too many connections, bodies take too much "
+        "memory; and seconds in which no file descriptor is left.",
+    ),
     "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
 }
 #: Every histogram: name, bucket bounds, help.
@@ -70,6 +75,8 @@ GAUGES: dict[str, str] = {
     "tocsin_window_timers": "Timers in memory.",
     "tocsin_window_bytes": "Bytes of stored records in memory.",
     "tocsin_writes_waiting": "Client writes that wait for their batch.",
+    "tocsin_client_connections": "Open connections of clients.",
+    "tocsin_request_bodies_bytes": "Bytes of request bodies that have begun to arrive and are not complete.",
     "tocsin_shards_owned": "Shards this node owns.",
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
@@ -142,6 +149,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]
     events.PeerLost: lambda m, e: m.count("tocsin_peer_losses"),
     events.PeerRefused: lambda m, e: m.count("tocsin_peers_refused"),
+    events.ClientRefused: lambda m, e: m.count("tocsin_clients_refused", e.reason),  # type: ignore[union-attr]
     events.WritesSent: lambda m, e: m.count("tocsin_forward_messages"),
     events.WritesForwarded: lambda m, e: m.count("tocsin_writes_forwarded", e.outcome, by=e.writes),  # type: ignore[union-attr]
     events.ClockOffset: Metrics._offset,  # type: ignore[dict-item]

@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from tocsin.contract.clients import Clients
 from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
 from tocsin.contract.hosts import Hosts
+from tocsin.contract.proxies import Proxies
 from tocsin.contract.reading import ClientGone, Receive, read_body
 from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
@@ -64,7 +64,7 @@ class Ui:
         assets: Assets,
         sessions: Sessions,
         hosts: Hosts,
-        clients: Clients,
+        proxies: Proxies,
         figures: Figures,
         gathered: Gathered,
         streams: Streams,
@@ -77,7 +77,7 @@ class Ui:
         self._assets = assets
         self._sessions = sessions
         self._hosts = hosts
-        self._clients = clients
+        self._proxies = proxies
         self._figures = figures
         self._gathered = gathered
         self._streams = streams
@@ -126,6 +126,11 @@ class Ui:
         host = request.headers.get("host")
         if not self._hosts.accepts(host):
             return _plain(421, "Another name, please", _WRONG_HOST)
+        if not self._sessions.required:
+            try:
+                self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
+            except Forbidden as error:
+                return _plain(403, "A key, please", str(error))
         path = request.url.path
         if path.startswith(PREFIX) and request.method in _SAFE:
             return self._asset(request, path)
@@ -180,7 +185,7 @@ class Ui:
 
     def _address(self, request: Request) -> str:
         forwarded = request.headers.get("x-forwarded-for")
-        return self._clients.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
+        return self._proxies.address(request.scope.get("client"), (forwarded and forwarded.encode("latin-1")) or None)
 
     async def _routed(self, visit: Visit) -> Response:
         wrong_method = False

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 from tocsin.contract.access import KeyRing
 from tocsin.contract.attempts import Attempts
-from tocsin.contract.clients import Clients
 from tocsin.contract.convert import Intake
 from tocsin.contract.hosts import Hosts
+from tocsin.contract.proxies import Proxies
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
@@ -48,7 +48,7 @@ def compose(
     keys: KeyRing,
     sign_ins: SignIns,
     attempts: Attempts | None = None,
-    clients: Clients | None = None,
+    proxies: Proxies | None = None,
     audit: AuditLog | None = None,
     figures: Figures,
     call_figures: CallFigures,
@@ -94,7 +94,7 @@ def compose(
         assets=assets,
         sessions=sessions,
         hosts=hosts,
-        clients=clients or Clients(),
+        proxies=proxies or Proxies(),
         figures=figures,
         gathered=gathered,
         streams=streams,

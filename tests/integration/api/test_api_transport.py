@@ -135,6 +135,13 @@ def test_unknown_path_and_wrong_method(server: Served) -> None:
     assert server.client.options("/api/v1/timers/create").status_code == 405
 
 
+def test_a_path_is_what_was_sent(server: Served) -> None:
+    """A proxy's rule about a path is not got around by writing it otherwise."""
+    for sent in (b"GET /api/v1%2fcluster", b"GET /%6detrics", b"POST /api/v1/timers%2Fcreate"):
+        answer = exchange(server, sent + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 404"), sent
+
+
 def test_correlation_id_is_taken_over_or_made(server: Served) -> None:
     assert (
         server.client.get("/healthz", headers={"x-correlation-id": "order-17"}).headers["x-correlation-id"]

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
-from tests.support.http import Client
+import pytest
+
+from tests.support.calls import Api, Inbox
+from tests.support.http import Client, Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.raw import closed, say
 from tests.support.server import ServerProcess
+from tocsin.model.errors import ConfigError
+from tocsin.server.sockets import connections_max
 
-POST = b"POST /api/v1/timers/get HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+POST = b"POST /api/v1/timers/get HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
 
 NOT_HTTP = (
     b"\x00\x01\x02\r\n\r\n",
-    b"FOO /api/v1/timers/get HTTP/1.1\r\nhost: x\r\n\r\n",
-    b"GET /\xc3\xa9 HTTP/1.1\r\nhost: x\r\n\r\n",
-    b"GET /healthz HTTP/1.1\r\nhost: x\r\nname with spaces: v\r\n\r\n",
+    b"FOO /api/v1/timers/get HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /\xc3\xa9 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nname with spaces: v\r\n\r\n",
     POST + b"content-length: abc\r\n\r\n",
     POST + b"content-length: -5\r\n\r\n",
     POST + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
@@ -33,7 +40,7 @@ async def test_what_is_not_http_gets_a_problem_and_the_connection_is_closed(serv
 
 
 async def test_a_head_without_end_is_cut_off(server: ServerProcess) -> None:
-    answer = await say(server.address(), b"GET /healthz HTTP/1.1\r\nhost: x\r\na: " + b"v" * 3_000_000)
+    answer = await say(server.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\na: " + b"v" * 3_000_000)
     assert (answer.status, answer.problem["error"]) == (431, "HEADERS_TOO_LARGE")
 
 
@@ -56,7 +63,7 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
 async def test_a_head_in_pieces_is_put_together_also_behind_a_large_body(server: ServerProcess) -> None:
     body = b'{"namespace": "default", "timerId": "nobody"' + b" " * 200_000 + b"}"
     first = POST + b"content-length: %d\r\n\r\n" % len(body) + body
-    second = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    second = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
     reader, writer = await asyncio.open_connection(*server.address())
     writer.write(first + second[:20])
     await writer.drain()
@@ -64,3 +71,49 @@ async def test_a_head_in_pieces_is_put_together_also_behind_a_large_body(server:
     writer.write(second[20:])
     assert b"HTTP/1.1 200 OK" in await reader.read()
     writer.close()
+
+
+async def test_connections_beyond_the_limit_make_room_and_are_seen(tmp_path: Path) -> None:
+    """Clients that keep connections with bytes after an answer keep out nobody, and callbacks go on."""
+    server, inbox = ServerProcess(tmp_path / "data", env={"TOCSIN_API_CONNECTIONS_MAX": "20"}), Inbox()
+    await server.start()
+    async with contextlib.AsyncExitStack() as stack:
+        receiver = await stack.enter_async_context(Receiver(inbox))
+        first = None
+        for _ in range(60):
+            reader, writer = await asyncio.open_connection(*server.address())
+            stack.callback(writer.close)
+            first = first or reader
+            writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n\r\n")
+            assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+        assert first is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await first.read()
+        await Api(server).create("t", receiver.url)
+        await inbox.count(1)
+        metrics = await say(server.address(), b"GET /metrics HTTP/1.1\r\nhost: [::1]\r\nconnection: close\r\n\r\n")
+    seen = dict(line.rsplit(b" ", 1) for line in metrics.body.splitlines() if line.startswith(b"tocsin_client"))
+    assert float(seen[b"tocsin_client_connections"]) <= 20
+    assert float(seen[b'tocsin_clients_refused_total{reason="too many connections"}']) > 40
+    assert "client refused" in server.log()
+    assert await server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "wanted", "expected"),
+    [
+        (256, None, 128),
+        (1_024, None, 512),
+        (20_000, None, 10_000),
+        (5_000, None, 2_900),
+        (-1, None, 10_000),
+        (256, 100, 100),
+    ],
+)
+def test_connections_leave_descriptors_for_callbacks(descriptors: int, wanted: int | None, expected: int) -> None:
+    assert connections_max(wanted, 2_000, descriptors) == expected
+
+
+def test_more_connections_than_descriptors_are_refused_naming_the_mend() -> None:
+    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* at most 156"):
+        connections_max(200, 2_000, 256)

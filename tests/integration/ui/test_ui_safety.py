@@ -112,22 +112,42 @@ async def test_no_other_name_leads_here(start: Start) -> None:
         assert (await visitor.get("/timers", headers={"host": host})).status_code == 200, host
 
 
-async def test_without_keys_the_api_answers_browsers_under_known_names_only(node: Node) -> None:
+async def test_without_keys_the_server_answers_under_known_names_only(node: Node) -> None:
     client = node.visitor().client
     port = node.server.url.rsplit(":", 1)[1]
-    evil = {"host": f"evil.example:{port}"}
-    for mark in (
-        {"origin": f"http://evil.example:{port}"},
-        {"accept-language": "en"},
-        {"sec-fetch-site": "same-origin"},
-    ):
-        answer = await client.post("/api/v1/timers/list", json={"namespace": "default"}, headers={**evil, **mark})
-        assert (answer.status_code, answer.json()["error"]) == (403, "FORBIDDEN")
-        assert (await client.get("/api/v1/cluster", headers={**evil, **mark})).status_code == 403
-        own = {**mark, "host": f"localhost:{port}"}
-        assert (await client.get("/api/v1/cluster", headers=own)).status_code == 200
-    # Programs are no browsers, and may call it what they like.
-    assert (await client.get("/api/v1/cluster", headers=evil)).status_code == 200
+    evil, own = {"host": f"evil.example:{port}"}, {"host": f"localhost:{port}"}
+    timers = {"namespace": "default"}
+    answer = await client.post("/api/v1/timers/list", json=timers, headers=evil)
+    assert (answer.status_code, answer.json()["error"]) == (403, "FORBIDDEN")
+    assert "ui.origins" in answer.json()["detail"]
+    create = {"namespace": "default", "id": "x", "delay": "1h", "callbackUrl": "http://127.0.0.1:9/"}
+    assert (await client.post("/api/v1/timers/create", json=create, headers=evil)).status_code == 403
+    for path in ("/api/v1/cluster", "/metrics"):
+        assert (await client.get(path, headers=evil)).status_code == 403
+        assert (await client.get(path, headers=own)).status_code == 200
+    # Probes call by any name, and learn nothing.
+    assert (await client.get("/healthz", headers=evil)).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
+async def test_without_keys_nobody_comes_through_a_proxy(node: Node, header: str) -> None:
+    client = node.visitor().client
+    for path in ("/api/v1/cluster", "/metrics", "/timers"):
+        answer = await client.get(path, headers={header: "192.0.2.7"})
+        assert answer.status_code == 403
+        assert "tocsin keys create" in answer.text
+        assert header.lower() in answer.text
+    assert (await client.get("/healthz", headers={header: "192.0.2.7"})).status_code == 200
+
+
+async def test_a_proxy_may_ask_with_a_key_or_where_everybody_may_come(start: Start) -> None:
+    proxied = {"x-forwarded-for": "192.0.2.7"}
+    node = await keyed(start)
+    bearer = {**proxied, "authorization": "Bearer tk_admin"}
+    assert (await node.visitor().client.get("/api/v1/cluster", headers=bearer)).status_code == 200
+    node = await start(insecure=True)
+    for path in ("/api/v1/cluster", "/timers"):
+        assert (await node.visitor().client.get(path, headers=proxied)).status_code == 200
 
 
 async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:

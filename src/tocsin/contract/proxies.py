@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable
 
 
-class Clients:
+class Proxies:
     """`proxies` are addresses and networks whose X-Forwarded-For is believed; anybody else could write anything there."""
 
     def __init__(self, proxies: Iterable[str] = ()) -> None:
