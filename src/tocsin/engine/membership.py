@@ -81,8 +81,8 @@ class Membership:
         staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }
-        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better. Nor would
-        # it where every node is outdated: each leaves the shards that it can't read.
+        # Where every clock is off, it is the store's that is wrong: giving shards to nobody would make it no better. Neither
+        # where every node is outdated: each leaves the shards that it can't read.
         self._candidates = {
             incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
         } or staying

@@ -113,7 +113,9 @@ async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_roo
         assert "full" in refusal[1]["detail"]
         fill_up(small_disk)
         # What the log of the database had left of its own.
-        while (await api("timers/create", namespace="default", id="small", callbackUrl=receiver.url, delay="1h"))[0] == 200:
+        while (await api("timers/create", namespace="default", id="small", callbackUrl=receiver.url, delay="1h"))[
+            0
+        ] == 200:
             pass
         calls = await inbox.count(2)
         assert [call.body["timerId"] for call in calls] == ["before", "long after"]
