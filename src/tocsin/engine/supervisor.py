@@ -215,8 +215,7 @@ class Supervisor:
             self.dispatcher.resume(wall - sent)
 
     async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
-        """The store's clock; and why it took no heartbeat, where that changes nothing: nobody else can own the shards of a
-        store that is this node's alone, so that the lease needs no write (rule 6)."""
+        """The store's clock; and why it took no heartbeat, where the lease needs none: nobody else can own these shards."""
         context = self._context
         try:
             return await context.bounded(context.store.heartbeat(member)), None
