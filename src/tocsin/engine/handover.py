@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from tocsin.engine.context import Context
 from tocsin.engine.rows import Conclusion, Flight, Op, Row
@@ -16,9 +16,20 @@ from tocsin.ports.observer import WriteRefused
 #: reach the owner, and for two clocks that are each as far from the store's as they may be.
 MARGIN_US = 5_000_000
 
+#: How often a shard that is handed over, or a node that ends, looks whether it is through.
+LOOK_S = 0.01
+
 _Answer = Row | TocsinError | None
 #: Has a write done by the shard's owner, or raises a TocsinError.
 Submit = Callable[[int, Op, Callable[[_Answer], None]], None]
+
+
+class InFlight(Protocol):
+    """Who makes attempts."""
+
+    @property
+    def in_flight(self) -> int:
+        """Those under way."""
 
 
 class HandedOver:
@@ -34,6 +45,13 @@ class HandedOver:
         self.pending = 0
         self._context = context
         self._spawn = spawn
+
+    async def brought(self, deadline_us: int, under_way: InFlight) -> None:
+        """Returns when no attempt of this node is in flight and no result on its way, or at that boot time."""
+        while under_way.in_flight or self.pending:
+            if self._context.clock.boottime_us() >= deadline_us:
+                return
+            await asyncio.sleep(LOOK_S)
 
     def bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
         """The attempt has ended."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tocsin.engine.rows import Batch, Flight, Op
@@ -14,6 +14,7 @@ from tocsin.ports.store import KEY_MIN, Found
 if TYPE_CHECKING:
     from tocsin.engine.committer import Lane
     from tocsin.engine.context import Context
+    from tocsin.engine.limits import EngineLimits
 
 
 class Suspended:
@@ -276,3 +277,12 @@ class Shard:
             self._context.window_timers += len(window.rows) - self._counted[0]
             self._context.window_bytes += window.bytes - self._counted[1]
             self._counted = (len(window.rows), window.bytes)
+
+
+def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
+    """What waits in a node's memory to be written, if it is more than may while the store takes no writes."""
+    found = [shard.window.unwritten() for shard in shards if shard.window is not None]
+    count, size = sum(count for count, _ in found), sum(size for _, size in found)
+    if count < limits.unwritten_results_max and size < limits.window_bytes_max:
+        return ""
+    return f"{count} results of {size} bytes wait to be written"

@@ -10,11 +10,11 @@ from typing import Any
 from tocsin.engine.committer import Lane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.handover import MARGIN_US, HandedOver
+from tocsin.engine.handover import LOOK_S, MARGIN_US, HandedOver
 from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
-from tocsin.engine.shard import Shard
+from tocsin.engine.shard import Shard, too_much_unwritten
 from tocsin.engine.skew import SkewWatch
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
 from tocsin.ports.forward import Owner
@@ -30,9 +30,6 @@ from tocsin.ports.observer import (
     ShardReleased,
 )
 from tocsin.ports.store import Member, ShardState
-
-#: How often a shard that is handed over, or a node that ends, looks whether it is through.
-_DRAIN_LOOK_S = 0.01
 
 
 class Supervisor:
@@ -61,7 +58,6 @@ class Supervisor:
         self._verified = False
         self._skew = SkewWatch(context.limits.member_timeout_us)
         self._clock_was_right = False
-        # Whether this program has met a record that only a newer one can read.
         self._outdated = False
         self._joined = False
         self._look = asyncio.Event()
@@ -119,10 +115,8 @@ class Supervisor:
         return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
 
     async def close(self) -> None:
-        """Hands every shard back in order (waiting for callbacks in flight up to `drain_timeout`, before or afterwards),
-        then stops."""
-        context = self._context
-        deadline = context.clock.boottime_us() + context.limits.drain_timeout_us
+        """Hands every shard back in order, waits for callbacks in flight up to `drain_timeout`, then stops."""
+        deadline = self._context.clock.boottime_us() + self._context.limits.drain_timeout_us
         self.closing = True
         # What a claim under way brings is given back by itself.
         await self._no_claim.wait()
@@ -131,20 +125,12 @@ class Supervisor:
         self._told()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
-        await self._await_results(deadline)
+        await self.results.brought(deadline, self.dispatcher)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
         except StoreError as error:
             self._context.observe(HeartbeatFailed(str(error)))
-
-    async def _await_results(self, deadline_us: int) -> None:
-        """Attempts that were handed over end here, and what comes of them goes to the new owners."""
-        clock = self._context.clock
-        while self.dispatcher.in_flight or self.results.pending:
-            if clock.boottime_us() >= deadline_us:
-                return
-            await asyncio.sleep(_DRAIN_LOOK_S)
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
@@ -222,7 +208,7 @@ class Supervisor:
             return
         if not self._verified or done >= context.namespaces_until:
             await self._verify()
-        if refused is not None and (waiting := self._too_much_unwritten()):
+        if refused is not None and (waiting := too_much_unwritten(self.shards.values(), limits)):
             self.dispatcher.pause("unwritten_results", f"{waiting}; {refused}")
             return
         if self.dispatcher.paused_reason is not None:
@@ -234,8 +220,7 @@ class Supervisor:
             self.dispatcher.renew(min(lease_until, self._context.namespaces_until))
 
     async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
-        """The store's clock; and why it took no heartbeat, where that changes nothing: nobody else can own the shards of a
-        store that is this node's alone, so that the lease needs no write (rule 6)."""
+        """The store's clock; and why it took no heartbeat, where the lease needs none: nobody else can own these shards."""
         context = self._context
         try:
             return await context.bounded(context.store.heartbeat(member)), None
@@ -244,15 +229,6 @@ class Supervisor:
                 raise
             context.observe(HeartbeatFailed(str(error)))
             return await context.bounded(context.store.now()), str(error)
-
-    def _too_much_unwritten(self) -> str:
-        """What waits in memory to be written, if it is more than may."""
-        limits = self._context.limits
-        found = [shard.window.unwritten() for shard in self.shards.values() if shard.window is not None]
-        count, size = sum(count for count, _ in found), sum(size for _, size in found)
-        if count < limits.unwritten_results_max and size < limits.window_bytes_max:
-            return ""
-        return f"{count} results of {size} bytes wait to be written"
 
     async def _verify(self) -> None:
         """The lease had lapsed, so others may have claimed meanwhile, or changed namespaces without waiting for this node:
@@ -534,9 +510,8 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 25), then no new writes, all
-        is flushed, the owner cleared. Clients' writes find nobody only from the flush to the next owner's claim. Where
-        nobody could take the results of callbacks, their end is waited for before."""
+        """Graceful hand-over: no new fires, callbacks in flight are left to this node (rule 25; where nobody could take their
+        results, they end first), then no new writes, all is flushed, the owner cleared, for the next to claim."""
         window = shard.window
         if window is None:
             return
@@ -554,7 +529,7 @@ class Supervisor:
                     break
             if window.has_work():
                 shard.lane.poke(shard, urgent=True)
-            await asyncio.sleep(_DRAIN_LOOK_S)
+            await asyncio.sleep(LOOK_S)
         await self._give_back(shard)
 
     async def _give_back(self, shard: Shard) -> None:
@@ -579,8 +554,8 @@ class Supervisor:
             self.states[shard_id] = ShardState(shard_id, version, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
-        """This node must not keep the shard: it is given back at once and not claimed for a while. Nobody else would take a
-        shard that this node is wanted for; so one that finds itself outdated says so, and isn't wanted any more."""
+        """This node must not keep the shard: it is given back at once and not claimed for a while. One that is outdated says
+        so, and isn't wanted any more: nobody else would take a shard that it is wanted for."""
         self._outdated = self._outdated or reason == NEWER_FORMAT
         self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
         window = shard.window
