@@ -70,6 +70,7 @@ class Chaos:
         for name in world.namespaces:
             await self._set_paused(name, False)
         world.healed = True
+        world.healed_at_us = world.true_us()
         world.say("healed")
 
     # ------------------------------------------------------------------ faults
