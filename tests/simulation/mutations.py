@@ -389,13 +389,6 @@ MUTATIONS = [
     ),
     _one("parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"),
     _one(
-        "what waits for a hung host fills the window",
-        14,
-        "engine/admission.py",
-        "        return destination.drains(self._context.clock.boottime_us())\n",
-        "        return True\n",
-    ),
-    _one(
         "a request that was not sent counts",
         23,
         "engine/dispatcher.py",
