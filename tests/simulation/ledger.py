@@ -34,7 +34,7 @@ class Ledger:
         self.done: set[int] = set()
         self.duplicates = 0
         # Requests that went out, by message id: one for all attempts of a firing.
-        self._sent: dict[str, int] = {}
+        self._sent: dict[bytes, int] = {}
         #: Timers that were ever acknowledged.
         self.created: set[bytes] = set()
         self.early_us_max = 0
@@ -111,16 +111,16 @@ class Ledger:
         if token in self.single:
             self.settled.add(root)
 
-    def sent(self, message_id: str, attempt: int) -> None:
+    def sent(self, uuid: bytes, attempt: int) -> None:
         """A request went out that says which attempt it is. Only those that were sent count: none was left out."""
-        self._sent[message_id] = self._sent.get(message_id, 0) + 1
-        if attempt > self._sent[message_id]:
-            self._broken("COUNTED", f"{message_id}: attempt {attempt} is the {self._sent[message_id]}th that was sent")
+        self._sent[uuid] = self._sent.get(uuid, 0) + 1
+        if attempt > self._sent[uuid]:
+            self._broken("COUNTED", f"{uuid.hex()[:6]}: attempt {attempt} is the {self._sent[uuid]}th that was sent")
 
-    def finished_after(self, message_id: str, attempts: int) -> None:
-        """A finished timer says so many attempts of its last firing: no more than were sent."""
-        if attempts > self._sent.get(message_id, 0):
-            self._broken("COUNTED", f"{message_id}: {attempts} attempts, {self._sent.get(message_id, 0)} were sent")
+    def finished_after(self, uuid: bytes, attempts: int) -> None:
+        """A finished timer says so many attempts: no more than were sent. An update begins another firing and counts on."""
+        if attempts > self._sent.get(uuid, 0):
+            self._broken("COUNTED", f"{uuid.hex()[:6]}: {attempts} attempts, {self._sent.get(uuid, 0)} were sent")
 
     def answered(self, token: int, *, final: bool, conclusive: bool) -> None:
         """The service heard the receiver's answer; `conclusive` when nothing of this token should ring again."""

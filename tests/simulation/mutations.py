@@ -415,6 +415,13 @@ MUTATIONS = [
     ),
     _one("parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"),
     _one(
+        "what waits for a hung host fills the window",
+        14,
+        "engine/admission.py",
+        "\nDEFERRED_PART = 4\n",
+        "\nDEFERRED_PART = 1\n",
+    ),
+    _one(
         "a request that was not sent counts",
         23,
         "engine/dispatcher.py",

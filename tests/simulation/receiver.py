@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .world import World
 
 
+#: The namespace whose timers' receiver hangs until everything is healed.
+CROWD_NAMESPACE = "c"
+
+
 class Payload(msgspec.Struct):
     """What the simulation's timers carry."""
 
@@ -94,14 +98,15 @@ class Receiver:
         world, rng = self._world, self._rng
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
-        if world.healed or chance < 0.5:
+        hangs = ring.namespace == CROWD_NAMESPACE and not world.healed
+        if not hangs and (world.healed or chance < 0.5):
             return (
                 Response(200, rng.choice((b"", b'{"ok":true}'))),
                 min(delay_s, 0.2) if world.healed else delay_s,
                 True,
                 True,
             )
-        if self.destination(ring.url) in world.broken_hosts or chance < 0.6:
+        if hangs or self.destination(ring.url) in world.broken_hosts or chance < 0.6:
             return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
         if chance < 0.75:
             return Response(500), delay_s, False, False

@@ -52,7 +52,8 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
     called = {call.ring.timer_id for call in crowd.receivers.calls}
     assert len(called) == 800
     suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, RowParked))
-    assert max(suspensions.values()) <= 3
+    # Without a gap between going and coming back it would be once a second.
+    assert max(suspensions.values()) <= 6
 
 
 def test_what_comes_back_little_by_little_does_not_have_everything_read_each_time() -> None:

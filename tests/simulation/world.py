@@ -8,13 +8,18 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.engine.limits import EngineLimits
+from tocsin.engine.rows import Row
+from tocsin.engine.window import stored
 from tocsin.model.errors import RecordUndecodable
+from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
-from tocsin.model.timer import decode_record
+from tocsin.model.timer import Timer, decode_record
 from tocsin.ports.callback import Ring
-from tocsin.ports.store import StoredRow
+from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
@@ -24,16 +29,19 @@ from .clients import Client
 from .ledger import Ledger, Violation
 from .network import Network
 from .node import Node
-from .receiver import secret_number, token_of
+from .receiver import CROWD_NAMESPACE, secret_number, token_of
 
 SECOND = 1_000_000
 #: Clients and faults are at work for so long; after it everything is healed and has to drain.
 ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
-#: In a run without faults; a host that falls silent is called less for a while, and what is parked for it comes back later.
+#: In a run without faults; a host that falls silent is called less for a while, and what is suspended comes back later.
 LATE_US_MAX = 10 * SECOND
+#: After all faults are gone, with everything that they have delayed due at once; some nodes make one call at a time.
+LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
 BAD_NAMESPACE = "bad"
+HUNG_HOST = "hung"
 
 
 class World:
@@ -61,9 +69,17 @@ class World:
             namespaces_interval_us=interval_us,
             namespaces_lease_us=interval_us + 3 * SECOND,
         )
-        self.tight = self.limits.callbacks_in_flight_max < 50 or self.limits.window_timers_max < 50
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
+        #: Whether many large timers of a namespace of their own are due at a host that answers nobody until all is healed.
+        self.crowded = self.rng("crowd").random() < 0.3
+        if self.crowded:
+            self.limits = replace(
+                self.limits, window_timers_max=1_000, window_bytes_max=1 << 18, callbacks_in_flight_max=100,
+                destination_in_flight_max=self.rng("crowd", "limit").choice((4, 8)), destination_waiting_max=100,
+                resume_rows=50,
+            )  # fmt: skip
+        self.healed_at_us = 0
         self.paused_namespaces: set[str] = set()
         #: Which token each `webhook-id` brought.
         self.fired: dict[str, int] = {}
@@ -148,12 +164,20 @@ class World:
         own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
-        self.ledger.sent(ring.message_id, ring.attempt)
-        late_us = self.true_us() - self.ledger.wanted[token]
-        usual = not self.faulty and not self.tight and ring.attempt == 1 and self.limits.destination_in_flight_max >= 50
-        undisturbed = self.loop.time() - self.namespaces_unpaused_s > 5.0 and not self.paused_namespaces
-        if usual and undisturbed and late_us > LATE_US_MAX:
-            self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late in a run without faults")
+        self.ledger.sent(uuid, ring.attempt)
+        if ring.attempt == 1 and ring.namespace != CROWD_NAMESPACE:
+            self._check_late(uuid, token, ring.execute_at)
+
+    def _check_late(self, uuid: bytes, token: int, execute_at: int) -> None:
+        """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
+        if self.limits.callbacks_in_flight_max < 50 or self.limits.resume_rows < 50:
+            return
+        if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
+            return
+        since_us = max(self.ledger.wanted[token], execute_at, self.healed_at_us if self.faulty else 0)
+        late_us = self.true_us() - since_us
+        if late_us > (LATE_US_MAX if not self.faulty else LATE_HEALED_US_MAX) and (self.healed or not self.faulty):
+            self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 
     def true_us(self) -> int:
         """The store's clock, which is the true one."""
@@ -203,6 +227,8 @@ class World:
         for name in self.namespaces[:-1]:
             await self.store.put_namespace(Namespace(name, self.total_shards, 0, 0), create=True)
             self.exists[name].set()
+        if self.crowded:
+            await self._crowd()
         for node in self.nodes:
             node.start()
         await asyncio.sleep(6.5)
@@ -224,6 +250,32 @@ class World:
         owned = [state for state in await self.store.shards() if state.owner in orderly]
         if owned:
             self.broken("KEPT", f"shards not handed back: {owned}")
+
+    async def _crowd(self) -> None:
+        """What a node finds that starts again while a receiver hangs."""
+        rng = self.rng("crowd", "timers")
+        await self.store.put_namespace(Namespace(CROWD_NAMESPACE, self.total_shards, 0, 0), create=True)
+        padding = "x" * rng.choice((2_000, 10_000))
+        rows: dict[int, list[StoredRow]] = {shard_id: [] for shard_id in range(self.total_shards)}
+        for number in range(60):
+            uuid = timer_uuid(CROWD_NAMESPACE, str(number))
+            due = self.true_us() + rng.randint(0, 20) * SECOND
+            token = self.ledger.token(due, self.true_us(), single=True)
+            self.ledger.acknowledged(uuid, token)
+            payload = msgspec.Raw(b'{"token":%d,"padding":"%s"}' % (token, padding.encode()))
+            timer = Timer(
+                CROWD_NAMESPACE, str(number), due, f"http://{HUNG_HOST}/", due, due, payload=payload,
+                timeout_us=3 * SECOND, firing=str(number),
+            )  # fmt: skip
+            shard_id = number % self.total_shards
+            rows[shard_id].append(stored(Row((due, uuid), generation(0, bytes(16), number), timer, 0)))
+        former = b"f" * 16
+        for shard_id, upserts in rows.items():
+            await self.store.claim(shard_id, expected_version=0, owner=former)
+            batch = ShardBatch(shard_id, 1, former)
+            batch.upserts = sorted(upserts, key=lambda row: row.key)
+            await self.store.apply([batch])
+            await self.store.release(shard_id, version=1, owner=former)
 
     async def _drain(self) -> None:
         deadline = self.loop.time() + DRAIN_S_MAX
@@ -252,7 +304,7 @@ class World:
             kept = [shard.history[uuid] for shard in self.store._shards.values() if uuid in shard.history]
             for row in (row for versions in kept for row in versions.values()):
                 timer = decode_record(row.record)
-                self.ledger.finished_after(f"msg_{uuid.hex()}_{timer.firing}", timer.attempts)
+                self.ledger.finished_after(uuid, timer.attempts)
             if not kept:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")
 

@@ -208,6 +208,9 @@ class Admission:
         rows, size = self._room(shard)
         queue = destination.queues.get((shard, row.timer.namespace))
         waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
+        if destination.back_off is not None and not waiting:
+            # What could not be sent is not written for it, however little memory there is.
+            return True
         if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
             return True
         return destination.drains(self._context.clock.boottime_us())
@@ -322,11 +325,10 @@ class Admission:
         return max(most * 2 // RESUME_PARTS - waiting, slots, 0)
 
     def room_back(self) -> tuple[int, int]:
-        """How many suspended rows, and bytes of records, may come back to a shard in one sweep: half of what may wait, so
-        that even if none of them can go they need not be suspended again."""
+        """How many suspended rows, and bytes of records, may come back to a shard for one reason in one sweep: half of what
+        may wait, so that even if none of them can go they need not be suspended again."""
         parts = 2 * DEFERRED_PART
-        rows = min(self._context.share_timers // parts, self._limits.resume_rows)
-        return max(rows, 1), max(self._context.share_bytes // parts, 1)
+        return max(self._context.share_timers // parts, 1), max(self._context.share_bytes // parts, 1)
 
 
 def _bytes_of(queue: Queue) -> int:

@@ -401,7 +401,7 @@ class Dispatcher:
         return 0
 
     def room_back(self) -> tuple[int, int]:
-        """How many timers, and bytes of their records, one shard may take back in one sweep."""
+        """How many timers, and bytes of their records, one shard may take back for one reason in one sweep."""
         return self._admission.room_back()
 
     def close(self) -> None:

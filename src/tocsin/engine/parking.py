@@ -27,7 +27,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
     if window is None:
         return
     dispatcher.tend(shard)
-    resumption = _Resumption(shard, dispatcher)
+    resumption = _Resumption(shard, dispatcher, context.limits.resume_rows)
     pages = 0
     while pages < SWEEP_PAGES_MAX and resumption.worthwhile():
         if suspended.after == KEY_MIN:
@@ -55,27 +55,40 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         context.observe(RowsResumed(shard.shard_id, resumption.rows))
 
 
-class _Resumption:
-    """What one sweep brings back."""
+class _Room:
+    """How much may still come back for one reason."""
 
-    def __init__(self, shard: Shard, dispatcher: Dispatcher) -> None:
+    __slots__ = ("bytes", "rows")
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.rows = rows
+        self.bytes = size
+
+
+class _Resumption:
+    """What one sweep brings back: `resume_rows` in all, and for each reason what it has room for, so that what comes back for
+    one keeps nothing of another's from coming."""
+
+    def __init__(self, shard: Shard, dispatcher: Dispatcher, rows_max: int) -> None:
         self.rows = 0
         self._shard = shard
         self._dispatcher = dispatcher
-        self._rows_left, self._bytes_left = dispatcher.room_back()
-        self._room: dict[str, int] = {}
+        self._rows_max = rows_max
+        self._rooms: dict[str, _Room] = {}
 
     def worthwhile(self) -> bool:
         """Whether more may come back, as far as the reasons are known."""
-        if self._rows_left <= 0 or self._bytes_left <= 0:
+        if self.rows >= self._rows_max:
             return False
         reasons = self._shard.suspended.reasons
-        return reasons is None or any(self._room_for(reason) > 0 for reason in reasons)
+        return reasons is None or any(self._room_for(reason).rows > 0 for reason in reasons)
 
-    def _room_for(self, reason: str) -> int:
-        room = self._room.get(reason)
+    def _room_for(self, reason: str) -> _Room:
+        room = self._rooms.get(reason)
         if room is None:
-            room = self._room[reason] = self._dispatcher.room_for(self._shard, reason)
+            rows_max, bytes_max = self._dispatcher.room_back()
+            rows = min(self._dispatcher.room_for(self._shard, reason), rows_max)
+            room = self._rooms[reason] = _Room(rows, bytes_max)
         return room
 
     def take(self, rows: Sequence[StoredRow]) -> tuple[int, bytes] | None:
@@ -85,14 +98,15 @@ class _Resumption:
         for row in rows:
             reason = row.parked or ""
             room = self._room_for(reason)
-            if room <= 0:
+            if room.rows <= 0:
                 found.add(reason)
                 continue
-            self._room[reason] = room - 1
             self.rows += 1
-            self._rows_left -= 1
-            self._bytes_left -= len(row.record)
+            room.rows -= 1
+            room.bytes -= len(row.record)
+            if room.bytes <= 0:
+                room.rows = 0
             window.accept(Op(Kind.RESUME, row.uuid, row.namespace, expected=row.generation))
-            if self._rows_left <= 0 or self._bytes_left <= 0:
+            if self.rows >= self._rows_max:
                 return row.key
         return None
