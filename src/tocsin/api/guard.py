@@ -44,7 +44,6 @@ class _Phase(Enum):
     HEAD = 1
     BODY = 2
 
-
     __hash__ = object.__hash__
 
 
