@@ -14,7 +14,7 @@ _SEEDS = 50
 #: What goes wrong, as the trace tells it.
 MISHAPS = {
     "crash", "close", "freeze", "thaw", "cut refused", "cut silent", "cut deaf", "jump forwards", "jump backwards", "drift",
-    "parted", "connection breaks", "reads nothing", "blind", "changes a namespace",
+    "parted", "connection breaks", "reads nothing", "blind", "changes a namespace", "not sent",
     *(f"{call} {fate}" for call in ("heartbeat", "apply", "claim")
       for fate in ("definite", "unavailable", "silent", "vanished", "late")),
 }  # fmt: skip
