@@ -6,9 +6,6 @@ Everything here speaks in domain values; texts, statuses and JSON belong to `toc
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,9 +41,10 @@ from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
+from tocsin.ports.list_cursor import read_cursor, write_cursor
 from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
-__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView", "cursor_instant"]
+__all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
@@ -547,7 +545,7 @@ class TimerService:
             id_prefix=request.id_prefix,
             execute_after=request.execute_after,
             execute_before=request.execute_before,
-            cursor=_read_cursor(request.cursor),
+            cursor=read_cursor(request.cursor),
             limit=request.limit,
         )
         views: list[TimerView] = []
@@ -561,7 +559,7 @@ class TimerService:
             if cursor is None or len(views) >= request.limit:
                 break
             query = replace(query, cursor=cursor, limit=request.limit - len(views))
-        return views, _write_cursor(cursor)
+        return views, write_cursor(cursor)
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
@@ -586,34 +584,3 @@ def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
     if isinstance(row, StoredRow):
         return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
     return TimerView(timer, row.uuid, shard_id, None)
-
-
-_CURSOR = struct.Struct(">q16s32s")
-
-
-def cursor_instant(cursor: str) -> int:
-    """How far a list has come that goes on at this cursor: everything due before that instant (microseconds) was listed or
-    did not match. InvalidInput for what no list gave."""
-    place = _read_cursor(cursor)
-    assert place is not None
-    return place[0]
-
-
-def _write_cursor(cursor: ListCursor | None) -> str | None:
-    """The opaque text of a place in a list."""
-    if cursor is None:
-        return None
-    return base64.urlsafe_b64encode(_CURSOR.pack(*cursor)).decode().rstrip("=")
-
-
-def _read_cursor(text: str | None) -> ListCursor | None:
-    """The place that `_write_cursor` wrote; InvalidInput otherwise."""
-    if text is None:
-        return None
-    try:
-        instant, uuid, born = _CURSOR.unpack(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
-    except (binascii.Error, struct.error, ValueError):
-        raise InvalidInput(
-            FieldError("cursor", "is not one that a list call gave; leave it out to start anew")
-        ) from None
-    return (instant, uuid, born)

@@ -115,7 +115,7 @@ class Client:
         if isinstance(answer, Row):
             if token_of(answer.timer.payload) != token:
                 world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
-            world.ledger.acknowledged(self.uuid, token)
+            world.ledger.acknowledged(self.uuid, token, world.true_us())
             world.ledger.created.add(self.uuid)
             self._check_stored(token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):

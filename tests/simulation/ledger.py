@@ -27,6 +27,7 @@ class Ledger:
         self.possible: dict[bytes, set[int]] = {}
         self.due: dict[int, int] = {}
         self.wanted: dict[int, int] = {}
+        self.acknowledged_at: dict[int, int] = {}
         self.root: dict[int, int] = {}
         self.single: set[int] = set()
         self.settled: set[int] = set()
@@ -65,9 +66,15 @@ class Ledger:
 
     # ------------------------------------------------------------------ answers to clients
 
-    def acknowledged(self, uuid: bytes, token: int) -> None:
-        """The write (or delete: ABSENT) is durable."""
+    def acknowledged(self, uuid: bytes, token: int, at: int = 0) -> None:
+        """The write (or delete: ABSENT) is durable, as its client was answered at that instant."""
         self.possible[uuid] = {token}
+        self.acknowledged_at[token] = at
+
+    def late_since(self, token: int) -> int | None:
+        """From when on the timer is late by what was promised; None while nobody has been promised anything."""
+        promised = 0 if token != self.root[token] else self.acknowledged_at.get(token)
+        return None if promised is None else max(self.wanted[token], promised)
 
     def gone(self, uuid: bytes, answer: str) -> None:
         """The service said that no pending timer exists: that must be so, and stay so."""

@@ -174,8 +174,10 @@ class World:
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
-        since_us = max(self.ledger.wanted[token], execute_at, self.healed_at_us if self.faulty else 0)
-        late_us = self.true_us() - since_us
+        promised_us = self.ledger.late_since(token)
+        if promised_us is None:
+            return
+        late_us = self.true_us() - max(promised_us, execute_at, self.healed_at_us if self.faulty else 0)
         if late_us > (LATE_US_MAX if not self.faulty else LATE_HEALED_US_MAX) and (self.healed or not self.faulty):
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 

@@ -14,6 +14,7 @@ from tocsin.engine.handover import LOOK_S, MARGIN_US, HandedOver
 from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.parking import sweep
+from tocsin.engine.retention import forget_dead, purge_history
 from tocsin.engine.shard import Shard, too_much_unwritten
 from tocsin.engine.skew import SkewWatch
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
@@ -24,7 +25,6 @@ from tocsin.ports.observer import (
     ClockOffset,
     ClockTrusted,
     HeartbeatFailed,
-    HistoryPurged,
     LoadFailed,
     NodeNameShared,
     ShardReleased,
@@ -97,7 +97,7 @@ class Supervisor:
             self._spawn(lane.run())
         self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_tell))
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
-        self._spawn(self._every(self._context.limits.purge_interval_us, self._purge))
+        self._spawn(self._every(self._context.limits.purge_interval_us, self._purge_history))
         self._spawn(self._keep_supervising())
 
     async def all_owned(self, timeout_us: int) -> bool:
@@ -349,7 +349,7 @@ class Supervisor:
                 self._guarded(shard, partial(self._claim, shard))
             elif shard.window is None and not wanted:
                 self._disown(shard)
-        await self._forget_dead(boot)
+        await forget_dead(context, self.membership, self.states.values())
 
     def _tell_namesakes(self, boot: int) -> None:
         interval = self._context.limits.name_warning_interval_us
@@ -358,23 +358,6 @@ class Supervisor:
             if name not in self._names_told:
                 self._names_told[name] = boot
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
-
-    async def _forget_dead(self, boot: int) -> None:
-        """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""
-        context = self._context
-        owners = {state.owner for state in self.states.values()}
-        for member in self.membership.members():
-            gone = (
-                context.store.capabilities.exclusive
-                or self.membership.still_for_us(member.incarnation, boot) >= context.limits.member_forget_us
-            )
-            if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
-                continue
-            try:
-                await context.bounded(context.store.forget_member(member.incarnation, member.counter))
-            except StoreError as error:
-                context.observe(HeartbeatFailed(f"forgetting {member.node}: {error}"))
-                return
 
     def _disown(self, shard: Shard) -> None:
         """A shard still in this node's name, because a release failed or a claim landed late, is given back: nobody else
@@ -597,6 +580,9 @@ class Supervisor:
 
     # ------------------------------------------------------------------ housekeeping
 
+    async def _purge_history(self) -> None:
+        await purge_history(self._context, lambda: self.closing)
+
     async def _read_namespaces(self) -> None:
         try:
             await self._context.read_namespaces()
@@ -606,18 +592,3 @@ class Supervisor:
             self._context.observe(LoadFailed(None, str(error)))
         else:
             self._renew()
-
-    async def _purge(self) -> None:
-        """Retention: finished timers whose time is over go in bulk."""
-        context, limits = self._context, self._context.limits
-        removed = limits.purge_rows
-        while removed >= limits.purge_rows and not self.closing:
-            try:
-                removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
-            except StoreCorrupted:
-                raise
-            except StoreError as error:
-                context.observe(LoadFailed(None, str(error)))
-                return
-            if removed:
-                context.observe(HistoryPurged(removed))

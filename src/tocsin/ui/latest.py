@@ -14,7 +14,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.service import ListRequest, TimerView, cursor_instant
+from tocsin.ports.list_cursor import cursor_instant
+from tocsin.service import ListRequest, TimerView
 from tocsin.ui.search import Found, Lists, Patience
 
 _SECOND_US = 1_000_000

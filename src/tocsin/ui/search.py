@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from tocsin.service import ListRequest, TimerView, cursor_instant
+from tocsin.ports.list_cursor import cursor_instant
+from tocsin.service import ListRequest, TimerView
 
 Lists = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | None]]]
 

@@ -1,0 +1,44 @@
+"""What is removed from the store once nobody needs it any more: finished timers, and members that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tocsin.engine.context import Context
+from tocsin.engine.membership import Membership
+from tocsin.model.errors import StoreCorrupted, StoreError
+from tocsin.ports.observer import HeartbeatFailed, HistoryPurged, LoadFailed
+from tocsin.ports.store import ShardState
+
+
+async def purge_history(context: Context, closing: Callable[[], bool]) -> None:
+    """Finished timers whose retention is over go in bulk, until none is left or the node is closing."""
+    limits = context.limits
+    removed = limits.purge_rows
+    while removed >= limits.purge_rows and not closing():
+        try:
+            removed = await context.bounded(context.store.purge_history(context.clock.now_us(), limits.purge_rows))
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            context.observe(LoadFailed(None, str(error)))
+            return
+        if removed:
+            context.observe(HistoryPurged(removed))
+
+
+async def forget_dead(context: Context, membership: Membership, shards: Iterable[ShardState]) -> None:
+    """Members that are gone for good leave the list; never one that still owns a shard, whose counter a claim needs."""
+    boot, owners = context.clock.boottime_us(), {state.owner for state in shards}
+    for member in membership.members():
+        gone = (
+            context.store.capabilities.exclusive
+            or membership.still_for_us(member.incarnation, boot) >= context.limits.member_forget_us
+        )
+        if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
+            continue
+        try:
+            await context.bounded(context.store.forget_member(member.incarnation, member.counter))
+        except StoreError as error:
+            context.observe(HeartbeatFailed(f"forgetting {member.node}: {error}"))
+            return
