@@ -170,7 +170,9 @@ class World:
 
     def _check_late(self, uuid: bytes, token: int, execute_at: int) -> None:
         """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
-        if self.limits.callbacks_in_flight_max < 50 or self.limits.resume_rows < 50:
+        limits = self.limits
+        if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50 or limits.destination_in_flight_max < 4:
+            # Behind one or two slow answers of its own host a timer may wait for long.
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
