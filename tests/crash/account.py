@@ -1,10 +1,11 @@
 """The great account: very many timers through any node of a cluster, 30 % of them updated and 10 % deleted, while they ring
 and nodes come and go; at the end each of them is accounted for.
 
-    python -m tests.crash.account --timers 1000000 [--seconds 500] [--database postgresql]
+    python -m tests.crash.account --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
 
 One node is killed and started again, one restarted in order, a fourth joins and leaves, and another is killed; each while
-timers are made, changed and rung. Ends with 1 when the account doesn't balance.
+timers are made, changed and fired. With `--sessions` there are two nodes instead, and the database ends one of their sessions
+at random every few seconds, whatever it is doing. Ends with 1 when the account doesn't balance.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tests.support.cluster import AnyNode, balanced, node, now_us, running, shar
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
+from tests.support.sessions import Sessions
 from tocsin.model.instants import format_instant
 
 _BATCH_TIMERS = 500
@@ -40,6 +42,8 @@ _SHARDS = 24
 _LATE_SPREAD_US = 60_000_000
 #: Results of calls are durable soon; on a busy machine a batch may take longer.
 _BEFORE_FAULT_US = 5_000_000
+#: Between two ends of sessions.
+_SESSION_PAUSE_S = (0.5, 4.0)
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,25 @@ async def _receiver(path: Path) -> AsyncIterator[str]:
         await process.wait()
 
 
+class _LostSessions:
+    """The database ends sessions of the nodes."""
+
+    def __init__(self, plan: Plan, book: Book, store: str) -> None:
+        self._plan, self._book = plan, book
+        self._sessions = Sessions(store)
+        self._random = random.Random(plan.seed)
+
+    async def happen(self) -> None:
+        """One at a time, for nine tenths of the plan's time."""
+        until, ended = time.monotonic() + 0.9 * self._plan.seconds, 0
+        async with self._sessions:
+            while time.monotonic() < until:
+                await asyncio.sleep(self._random.uniform(*_SESSION_PAUSE_S))
+                self._book.faults.append(now_us())
+                ended += await self._sessions.end_one()
+        self._plan.say(f"{ended} sessions were ended")
+
+
 class _Faults:
     """What happens to the nodes, one thing after another."""
 
@@ -229,27 +252,31 @@ def name(server: ServerProcess) -> str:
     return server.env["TOCSIN_NODE_NAME"]
 
 
-async def account(plan: Plan, folder: Path, store: str) -> Balance:
-    """Runs the plan on an empty database, and says how it came out."""
+async def account(plan: Plan, folder: Path, store: str, *, sessions: bool = False) -> Balance:
+    """Runs the plan on an empty database, and says how it came out; `sessions`: with lost sessions instead of lost nodes."""
     book = Book()
     book.timers = plan.timers
-    servers = [node(folder, name, store, "--shards", str(_SHARDS)) for name in ("one", "two", "three", "four")]
+    names = ("one", "two") if sessions else ("one", "two", "three", "four")
+    servers = [node(folder, each, store, "--shards", str(_SHARDS)) for each in names]
+    first = servers[: 2 if sessions else 3]
     calls = folder / "calls"
-    gone: set[ServerProcess] = {servers[3]}
-    async with _receiver(calls) as url, running(*servers[:3]):
+    gone: set[ServerProcess] = set(servers) - set(first)
+    mishaps = _LostSessions(plan, book, store) if sessions else _Faults(plan, book, servers)
+    async with _receiver(calls) as url, running(*first):
         try:
-            await shared_by(servers[:3], {"one", "two", "three"})
+            await shared_by(first, {name(server) for server in first})
             async with balanced(servers, gone):
                 writers = _Writers(plan, book, servers, gone, url)
                 telling = asyncio.create_task(_tell(plan, writers, calls))
-                faults = asyncio.create_task(_Faults(plan, book, servers).happen())
+                faults = asyncio.create_task(mishaps.happen())
                 await asyncio.gather(writers.work(), faults)
                 plan.say(f"all {plan.timers:,} are made and {writers.changed:,} changed; the rest rings")
                 await _all_rang(servers[0], calls, plan)
                 telling.cancel()
         finally:
-            if servers[3].process is not None and servers[3].process.returncode is None:
-                await servers[3].kill()
+            for late in gone:
+                if late.process is not None and late.process.returncode is None:
+                    await late.kill()
     return await asyncio.to_thread(book.balance, calls, _BEFORE_FAULT_US)
 
 
@@ -289,6 +316,7 @@ def _options() -> argparse.Namespace:
         "--seconds", type=float, help="over which they are due; default: 1 for 2,000 timers, at least 60"
     )
     parser.add_argument("--database", choices=("postgresql", "mysql"), default="postgresql")
+    parser.add_argument("--sessions", action="store_true", help="lose sessions of the database instead of nodes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     return parser.parse_args()
 
@@ -307,7 +335,7 @@ async def _main(options: argparse.Namespace) -> Balance:
         server.start()
         url = await server.create_database() if isinstance(server, PostgresServer) else server.new_url()
         with tempfile.TemporaryDirectory(prefix="tocsin-account-") as folder:
-            return await account(plan, Path(folder), url)
+            return await account(plan, Path(folder), url, sessions=options.sessions)
     finally:
         server.remove()
 
