@@ -31,11 +31,15 @@ class Client:
 
     async def get(self, path: str, timeout_s: float = PATIENCE_S) -> tuple[int, Any]:
         """The same for a GET."""
-        return await self._ask(b"GET %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path.encode(), timeout_s)
+        return await self._ask(
+            b"GET %s HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (path.encode(), self._headers), timeout_s
+        )
 
     async def delete(self, path: str, timeout_s: float = PATIENCE_S) -> int:
         """The status of a DELETE."""
-        status, _ = await self._ask(b"DELETE %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % path.encode(), timeout_s)
+        status, _ = await self._ask(
+            b"DELETE %s HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (path.encode(), self._headers), timeout_s
+        )
         return status
 
     async def _ask(self, request: bytes, timeout_s: float) -> tuple[int, Any]:

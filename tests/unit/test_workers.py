@@ -204,7 +204,8 @@ async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     with structlog.testing.capture_logs() as logs:
-        one = family("s r w 0", cluster_worker_ready_timeout="200ms")
+        # Long enough for the new worker to begin on a machine that is busy.
+        one = family("s r w 0", cluster_worker_ready_timeout="3s")
         await one.all_ready()
         one.parent._command[-1] = "s w 0"
         one.parent._roll_soon()

@@ -66,6 +66,9 @@ async def locked_shards(url: str) -> AsyncIterator[Any]:
     async with session(url) as other:
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 1 FOR UPDATE")
         yield other
+        # A server may take its time to notice that a session has ended, and keeps the locks until then.
+        if not other.is_closed():
+            await other.execute("ROLLBACK")
 
 
 async def writer_pid(store: PostgresStore) -> int:
