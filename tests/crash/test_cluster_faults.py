@@ -21,6 +21,7 @@ from tests.support.cluster import (
     running,
     shared_by,
     until,
+    view,
 )
 from tests.support.server import ServerProcess
 
@@ -126,6 +127,7 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
             return "rolling restart done" in server.log()
 
         await until(is_shared)
+        before = await incarnations(server)
         async with at_work([server]) as run:
             assert server.process is not None
             server.process.send_signal(signal.SIGHUP)
@@ -133,3 +135,11 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
             await until(is_shared)
             await run.reckoned()
             assert dict(run.load.failures) == {}
+        after = await incarnations(server)
+        assert len(after) == _WORKERS
+        assert not after & before
+
+
+async def incarnations(server: ServerProcess) -> set[str]:
+    """The starts of nodes that live."""
+    return {node["incarnation"] for node in (await view(server))["nodes"] if node["alive"]}

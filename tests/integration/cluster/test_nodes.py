@@ -105,18 +105,6 @@ async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
             assert all("windowTimers" in shard for shard in seen["shards"])
 
 
-async def test_a_node_that_leaves_hands_over_and_the_rest_own_all_at_once(tmp_path: Path, postgresql_url: str) -> None:
-    one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
-    async with running(one, two):
-        await shared_by([one, two], {"one", "two"})
-        assert await two.stop() == 0
-        await shared_by([one], {"one"})
-        client = Client(one.address)
-        for number in range(TIMERS):
-            assert (await client.post("/api/v1/timers/create", _timer(number, "http://127.0.0.1:9/")))[0] == 200
-        client.close()
-
-
 async def test_a_node_that_owns_nothing_serves(tmp_path: Path, postgresql_url: str) -> None:
     """With one shard, one of two nodes has none."""
     one, two = (node(tmp_path, name, postgresql_url, "--shards", "1") for name in ("one", "two"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import SOON, owners, until, view
+from tests.support.cluster import SOON, owners, until
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.uuid7 import Uuid7Source
@@ -36,75 +35,10 @@ async def workers(tmp_path: Path, postgresql_url: str) -> AsyncIterator[ServerPr
         await server.stop()
 
 
-class Writers:
-    """Clients that create timers, one after another; `failures` are what else than yes they heard."""
-
-    def __init__(self, server: ServerProcess) -> None:
-        self.created = 0
-        self.failures: list[object] = []
-        self._server = server
-        self._stopping = False
-        self._tasks = [asyncio.create_task(self._write(number)) for number in range(8)]
-
-    async def _write(self, number: int) -> None:
-        client = Client(self._server.address)
-        made = 0
-        while not self._stopping:
-            made += 1
-            timer = {
-                "namespace": "default",
-                "id": f"{number}-{made}",
-                "executeAt": FAR,
-                "callbackUrl": "http://127.0.0.1:9",
-            }
-            try:
-                status, answer = await client.post("/api/v1/timers/create", timer)
-            except (OSError, EOFError, TimeoutError) as error:
-                self.failures.append(error)
-                continue
-            if status == 200:
-                self.created += 1
-            else:
-                self.failures.append((status, answer))
-            if made % 20 == 0:
-                # So that every worker gets some.
-                client.close()
-        client.close()
-
-    async def stop(self) -> None:
-        self._stopping = True
-        await asyncio.gather(*self._tasks)
-
-
 def _children(server: ServerProcess) -> list[int]:
     assert server.process is not None
     pid = server.process.pid
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-async def _incarnations(server: ServerProcess) -> dict[str, str]:
-    return {node["node"]: node["incarnation"] for node in (await view(server))["nodes"] if node["alive"]}
-
-
-@pytest.mark.timeout(400)
-async def test_every_worker_replaced_without_a_failed_request(workers: ServerProcess) -> None:
-    before = await _incarnations(workers)
-    assert [name.rpartition("/")[2] for name in sorted(before)] == ["0", "1"]
-    writers = Writers(workers)
-    assert workers.process is not None
-    workers.process.send_signal(signal.SIGHUP)
-
-    async def done() -> bool:
-        return "rolling restart done" in workers.log()
-
-    await until(done, 90)
-    await writers.stop()
-    assert writers.failures == []
-    assert writers.created > 100
-    after = await _incarnations(workers)
-    assert after.keys() == before.keys()
-    assert not set(after.values()) & set(before.values())
-    assert await workers.stop() == 0
 
 
 @pytest.mark.timeout(400)

@@ -72,29 +72,6 @@ async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, databa
     assert not list((tmp_path / "data").glob("tocsin.db*"))
 
 
-async def test_a_node_takes_over_what_a_killed_one_had(tmp_path: Path, database_url: str) -> None:
-    inbox = Inbox()
-    nodes = [
-        # One service agent owns the database; the timers are everybody's.
-        ServerProcess(
-            tmp_path / name,
-            "--store",
-            database_url,
-            env={**QUICK, "TOCSIN_NODE_NAME": name, "TOCSIN_AGENT_ENABLED": "true" if name == "a" else "false"},
-        )
-        for name in ("a", "b")
-    ]
-    async with Receiver(inbox) as receiver:
-        for node in nodes:
-            await node.start()
-        names = {f"t{number}" for number in range(60)}
-        for name in sorted(names):
-            await created(nodes, receiver.url, name, 2_000_000)
-        await nodes[0].kill()
-        await rang(inbox, names)
-        assert await nodes[1].stop() == 0
-
-
 def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
     def tocsin(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tocsin", *arguments, "--store", database_url]
