@@ -15,7 +15,7 @@ from tocsin import __version__
 from tocsin.contract.access import KeyRing
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
-from tocsin.model.visible import visible
+from tocsin.model.visible import visible, visible_name
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import show as calls
@@ -89,6 +89,7 @@ class Pages:
             redacted_headers=calls.redacted,
             redacted_url=redact_url,
             visible=visible,
+            visible_name=visible_name,
         )
 
     def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:
