@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
+from tocsin.contract.access import RELAYED
 from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.proxies import Proxies
@@ -124,9 +125,10 @@ class Ui:
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         host = request.headers.get("host")
-        if not self._hosts.accepts(host):
+        relayed = request.scope.get(RELAYED, False)
+        if not relayed and not self._hosts.accepts(host):
             return _plain(421, "Another name, please", _WRONG_HOST)
-        if not self._sessions.required:
+        if not relayed and not self._sessions.required:
             try:
                 self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
             except Forbidden as error:
