@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from tocsin import __version__
 from tocsin.contract.access import KeyRing
@@ -47,6 +48,9 @@ PLACES = (
     Place("/cluster", "Cluster", "grid", "whole"),
     Place("/namespaces", "Namespaces", "layers", "timers"),
 )
+
+#: Rows of a list that are rendered on the event loop.
+_ROWS_AT_ONCE = 100
 
 
 class Pages:
@@ -111,6 +115,11 @@ class Pages:
     def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> HTMLResponse:
         """An answer."""
         return HTMLResponse(self.text(template, visit, values), status)
+
+
+async def by_rows(rows: int, make: Callable[[], Response]) -> Response:
+    """The answer that `make` makes of so many rows: many take longer than timers may wait, and are made in a thread."""
+    return make() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(make)
 
 
 def packed(visit: Visit, text: str) -> HTMLResponse:
