@@ -131,6 +131,22 @@ def test_an_id_is_made_only_where_none_was_sent() -> None:
     assert (command.service_call_id, command.idempotency_key) == (ID, "k")
 
 
+@pytest.mark.parametrize("name", ["👩\u200d💻 on call", "می\u200cخواهم", "क्\u200dष", "❤\ufe0f", "e\u0301"])
+def test_a_name_is_written_as_its_language_is(name: str) -> None:
+    _, command = rules().submission(ID, sent(name=name), 0, lambda: ID)
+    assert command.name == name
+    # Tags are compared, not read.
+    if "\u200c" in name or "\u200d" in name:
+        with pytest.raises(InvalidInput, match=r"tags\[0\]: has the character U\+200[CD]"):
+            rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "a\u2066b", "a\u200eb", "a\u200bb", "a\x1bb", "a\x9bb", "\u200d\u200c"])
+def test_a_name_has_nothing_else_that_can_t_be_seen(name: str) -> None:
+    with pytest.raises(InvalidInput, match="name: has"):
+        rules().submission(ID, sent(name=name), 0, lambda: ID)
+
+
 def test_the_fingerprint_knows_nothing_of_ids() -> None:
     prints = {
         rules().submission(tenant, sent(service_call_id=call_id, idempotency_key=key), 0, lambda: ID)[1].fingerprint

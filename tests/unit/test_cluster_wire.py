@@ -68,7 +68,7 @@ MESSAGES = {
     ]),
     "ask": Ask(5, 1_700_000_000_000_000),
     "look": Look(),
-    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
+    "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
     "tick": Tick(2**40),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
@@ -82,6 +82,7 @@ MESSAGES = {
     "bye": Bye(9),
 }  # fmt: skip
 EARLIER = {
+    "http, without the client": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28"),
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "report, without what it takes": Report(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),

@@ -172,6 +172,9 @@ class TestRefusals:
 
     def test_a_key_without_its_table(self, file):
         assert "did you mean egress.allow?" in refusal(config=file("egress_allow = []"))
+        gone = refusal(config=file("api.batch_items_per_turn = 5"))
+        assert "api.batch_items_per_turn" in gone
+        assert "is no setting any more; remove it" in gone
 
     def test_bad_values_name_their_source(self, file, monkeypatch):
         monkeypatch.setenv("TOCSIN_NODE_LEASE", "3")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tocsin.config.values import redacted
-from tocsin.model.visible import visible
+from tocsin.model.visible import visible, visible_name
 
 
 def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
@@ -16,6 +16,10 @@ def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
     assert visible("é 日本 😀") == "é 日本 😀"
     document = json.dumps("\x9b\u202e\U000e0041", ensure_ascii=False)
     assert json.loads(visible(document)) == json.loads(document)
+
+
+def test_names_are_shown_with_their_joiners() -> None:
+    assert visible_name("می\u200cخواهم\u202e") == "می\u200cخواهم\\u202e"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,15 @@ from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
 from tocsin.api.timers import TimerHandlers
-from tocsin.contract.access import KEY_HASH, KeyRing, authenticate, require_role, require_service, require_tenant
+from tocsin.contract.access import (
+    KEY_HASH,
+    RELAYED,
+    KeyRing,
+    authenticate,
+    require_role,
+    require_service,
+    require_tenant,
+)
 from tocsin.contract.attempts import Attempts
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import (
@@ -58,8 +66,8 @@ Hook = Callable[[], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 #: What another node answered: status, headers, body; None: no node serves it.
 Relayed = tuple[int, Headers, bytes] | None
-#: Brings a request (method, target as sent, headers, body) to the node that serves it. Raises Unavailable.
-Relay = Callable[[str, bytes, Headers, bytes], Awaitable[Relayed]]
+#: Brings a request (method, target as sent, headers, body, client's address) to the node that serves it. Raises Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 #: What a request on the short way is answered with: status, headers, body.
 Answer = Callable[[int, Headers, bytes], None]
 
@@ -188,14 +196,14 @@ class Api:
         correlation_id: str,
     ) -> bytes | Page:
         """The request's way through the gate to its handler."""
-        key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope.get(KEY_HASH, ""))
+        key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope)
         operation = route.operation
         query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
         body = b""
         if route.has_body:
             body = await self._body(route, headers, receive)
         now_us = self._clock.now_us()
-        address = self._proxies.address(scope.get("client"), headers.get(b"x-forwarded-for"))
+        address = self._address(scope.get("client"), headers)
         return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query, address))
 
     def begin(
@@ -239,7 +247,7 @@ class Api:
         headers: dict[bytes, bytes],
         client: tuple[str, int] | None,
         parameters: Mapping[str, str] = _NO_PARAMETERS,
-        key_hash: str = "",
+        scope: Mapping[str, Any] = _NO_PARAMETERS,
     ) -> ApiKey | None:
         """The caller's key, if the request may come in."""
         limits = self._limits
@@ -251,19 +259,30 @@ class Api:
             if self._hosts is not None and route.operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)
             return None
-        authorization = headers.get(b"authorization")
-        failed = None if authorization is None else partial(self._failed, client, headers)
-        key = authenticate(authorization, self._keys, key_hash, failed)
+        key = self._admit(headers, client, scope)
         if key is not None:
             _check_reach(route.operation, key, parameters)
-        elif self._hosts is not None:
+        return key
+
+    def _admit(
+        self, headers: dict[bytes, bytes], client: tuple[str, int] | None, scope: Mapping[str, Any]
+    ) -> ApiKey | None:
+        """The caller's key. `scope` has what another node says of a request that it brings."""
+        authorization = headers.get(b"authorization")
+        key_hash = scope.get(KEY_HASH, "")
+        failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
+        key = authenticate(authorization, self._keys, key_hash, failed)
+        if key is None and self._hosts is not None and not scope.get(RELAYED, False):
             # A page of any site could ask in its visitor's name if it got its own name to lead here.
             self._hosts.check_keyless(headers)
         return key
 
     def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
         """Raises TooManyFailures."""
-        self._attempts.failure(self._proxies.address(client, headers.get(b"x-forwarded-for")), reason, "api")
+        self._attempts.failure(self._address(client, headers), reason, "api")
+
+    def _address(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes]) -> str:
+        return self._proxies.address(client, headers.get(b"x-forwarded-for"))
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         optional = route.operation.body_optional
@@ -303,16 +322,19 @@ class Api:
     async def _elsewhere_served(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str
     ) -> None:
-        """The service agent's paths, where it runs in another node: that one checks the request, too."""
+        """The service agent's paths, where it runs in another node. Key and Host are checked here, by this node's settings
+        and with the client's address; that one checks the key and all else."""
         assert self._relay is not None
         try:
+            client = scope.get("client")
+            self._admit(headers, client, scope)
             length = headers.get(b"content-length")
             body = await read_body(receive, length, self._limits.request_bytes_max, self._limits.request_read_timeout_s)
             sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
             sent.append((b"x-correlation-id", correlation_id.encode()))
             query = scope["query_string"]
             target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
-            answer = await self._relay(scope["method"], target, sent, body)
+            answer = await self._relay(scope["method"], target, sent, body, self._address(client, headers))
             if answer is None:
                 raise RouteNotFound("no node runs the service agent now: this server only keeps timers")
         except ClientGone:

@@ -7,6 +7,7 @@ place of whatever answer is due. Here
 - heads, trailers and the framing of chunks have a size, trailers are dropped;
 - whoever keeps the server waiting is bounded in time (`Waits`), whatever bytes come meanwhile;
 - offers to upgrade are ignored;
+- a request names one host, once;
 - each request has at most one answer, in its order, and what is no request is refused after those that are due;
 - pipelined requests are parsed only as those before them are answered.
 """
@@ -14,6 +15,7 @@ place of whatever answer is due. Here
 from __future__ import annotations
 
 import asyncio
+import re
 from enum import Enum
 from typing import Any
 
@@ -34,6 +36,7 @@ PARSED_BYTES_MAX = 16 * 1024
 LENGTH_DIGITS_MAX = 20
 #: Headers that are kept, in multiples of those accepted: a few too many are refused by the application, in an orderly way.
 HEADERS_KEPT_MAX = 2
+_AUTHORITY = re.compile(rb"[^/?#]*")
 _NOT_HTTP = "the request is not valid HTTP/1.1"
 
 
@@ -80,6 +83,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         #: The content-length of the latest request.
         self._length: bytes | None = None
+        self._host: bytes | None = None
         #: The latest request as uvicorn serves it; None before it is handed over.
         self._request: RequestResponseCycle | None = None
         #: Received behind requests that wait for their turn, to be parsed when they have had it.
@@ -174,7 +178,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
-        self._length = None
+        self._length = self._host = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keeps the header, in lower case; drops trailers."""
@@ -186,6 +190,11 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._fault = MalformedRequest(f"content-length has more than {LENGTH_DIGITS_MAX} digits")
                 raise _Refused
             self._length = value
+        elif name == b"host":
+            if self._host is not None:
+                self._fault = MalformedRequest("the request has more than one Host header")
+                raise _Refused
+            self._host = value
         elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         headers = self.headers
@@ -197,6 +206,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The request is known."""
         self._progress = True
+        if self.url[:1] != b"/":
+            self._check_target()
         if self.parser.should_upgrade():
             self._plain_head = self._without_upgrade()
             return
@@ -245,6 +256,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._request = self.cycle
         if self._guard.leaving:
             self.cycle.keep_alive = False
+
+    def _check_target(self) -> None:
+        """Raises _Refused for a target in absolute form that is for another host than the Host header says."""
+        _, absolute, rest = self.url.partition(b"://")
+        if absolute and _AUTHORITY.match(rest)[0].lower() != (self._host or b"").lower():  # type: ignore[index]
+            self._fault = MalformedRequest("the request's target and its Host header name different hosts")
+            raise _Refused
 
     def _without_upgrade(self) -> bytes:
         """The head of a request that offers another protocol, written without the offer: the parser takes what follows one

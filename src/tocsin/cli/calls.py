@@ -111,7 +111,7 @@ def submit(
     with Client(server, key) as client:
         answer = client.call("POST", path, wanted)
         if quiet:
-            typer.echo(answer["serviceCallId"])
+            output.print_plain(answer["serviceCallId"])
         if wait:
             _show_finished(_finished(client, path, answer["serviceCallId"]), as_json, quiet=quiet)
         elif as_json and not quiet:

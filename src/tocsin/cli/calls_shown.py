@@ -45,7 +45,6 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
     """A line for each call. On a terminal that is too narrow texts are cut, ids never; files and pipes get all of it."""
     from rich import box
     from rich.table import Column, Table
-    from rich.text import Text
 
     console = output.console()
     table = Table(
@@ -53,18 +52,20 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
         box=box.SIMPLE_HEAD, pad_edge=False,
     )  # fmt: skip
     for call in calls:
-        texts = (
-            call["name"],
-            outcome_text(call.get("outcome"), short=True),
-            ", ".join(call.get("tags") or ()),
-            f"{call['requestSpec']['method']} {call['requestSpec']['url']}",
-        )
-        table.add_row(
-            call["serviceCallId"],
-            Text(call["status"], style=output.STATUS_STYLES.get(call["status"], "")),
-            output.relative(call["dueAt"]),
+        texts = [
+            output.shown(call["name"], name=True),
+            output.shown(outcome_text(call.get("outcome"), short=True)),
+            output.shown(", ".join(call.get("tags") or ())),
+            output.shown(f"{call['requestSpec']['method']} {call['requestSpec']['url']}"),
+        ]
+        for text in texts:
             # The columns may shrink, their texts then end in an ellipsis instead of a second line.
-            *(Text(text, no_wrap=console.is_terminal, overflow="ellipsis") for text in texts),
+            text.no_wrap, text.overflow = console.is_terminal, "ellipsis"
+        table.add_row(
+            output.shown(call["serviceCallId"]),
+            output.shown(call["status"], output.STATUS_STYLES.get(call["status"], "")),
+            output.relative(call["dueAt"]),
+            *texts,
         )
     console.print(table)
 
@@ -103,7 +104,6 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
     """The log: one row for each execution."""
     from rich import box
     from rich.table import Column, Table
-    from rich.text import Text
 
     table = Table(
         Column("execution", no_wrap=True), "started", "took", "answer", "error", box=box.SIMPLE_HEAD, pad_edge=False
@@ -118,7 +118,7 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
             response.get("status", ""),
             execution.get("errorMessage") or "",
         )
-        table.add_row(*(Text(str(cell)) for cell in cells))
+        table.add_row(*map(output.shown, cells))
     return table
 
 
@@ -126,7 +126,6 @@ def trace_table(trace: Mapping[str, Any]) -> Table:
     """The first line's time in full, each further one's as its distance from it."""
     from rich import box
     from rich.table import Column, Table
-    from rich.text import Text
 
     entries = trace["entries"]
     depths = _depths(entries)
@@ -140,8 +139,12 @@ def trace_table(trace: Mapping[str, Any]) -> Table:
         distance_us = parse_instant(entry["at"]) - began
         time = f"+{distance_us / 1e3:,.1f} ms" if number else format_instant(began)[11:]
         message = entry["kind"] == "message"
-        what = Text("  " * depths[number] + entry["name"], style="bold" if message else "")
-        table.add_row(Text(time), what, Text(entry["kind"], style="dim"), Text(_detail(entry["detail"]), style="dim"))
+        table.add_row(
+            time,
+            output.shown("  " * depths[number] + entry["name"], "bold" if message else ""),
+            output.shown(entry["kind"], "dim"),
+            output.shown(_detail(entry["detail"]), "dim"),
+        )
     return table
 
 

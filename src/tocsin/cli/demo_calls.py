@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import typer
 from rich import box
 from rich.live import Live
 from rich.table import Column, Table
@@ -202,7 +201,7 @@ async def _conclude(client: httpx.AsyncClient, scenes: dict[str, Scene], tenant:
 
 
 def _title(text: str) -> None:
-    output.console().print(Text(text, style="bold"), soft_wrap=True)
+    output.print_line([(text, "bold")])
 
 
 @contextlib.contextmanager
@@ -227,11 +226,11 @@ class _Lines:
             status, seen = self._said.get(scene.name, ("", 0))
             clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.name:<8}"
             if not status and scene.status:
-                typer.echo(f"{clock} {scene.shows}")
+                output.print_plain(f"{clock} {scene.shows}")
             for line in scene.seen[seen:]:
-                typer.echo(f"{clock} {line}")
+                output.print_plain(f"{clock} {line}")
             if scene.status != status:
-                typer.echo(f"{clock} {scene.status}")
+                output.print_plain(f"{clock} {scene.status}")
             self._said[scene.name] = (scene.status, len(scene.seen))
 
 
@@ -241,10 +240,10 @@ def _table(scenes: dict[str, Scene]) -> Table:
         box=box.SIMPLE_HEAD, expand=False,
     )  # fmt: skip
     for scene in scenes.values():
-        state = Text(scene.status, style=output.STATUS_STYLES.get(scene.status, ""))
+        state = output.shown(scene.status, output.STATUS_STYLES.get(scene.status, ""))
         due = scene.call.get("dueAt") if scene.status == "Scheduled" else None
         left = "" if due is None else f"{max(0.0, parse_instant(due) / 1e6 - time.time()):.1f} s"
         error = (scene.call.get("outcome") or {}).get("errorMeta")
         seen = [*scene.seen, f"{error['kind']}: {error['message']}"] if error else scene.seen
-        table.add_row(Text(scene.name, style="bold"), scene.shows, state, left, Text("\n".join(seen)))
+        table.add_row(Text(scene.name, style="bold"), scene.shows, state, left, output.shown("\n".join(seen)))
     return table

@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import msgspec
-import typer
 from rich import box
 from rich.live import Live
 from rich.table import Table
@@ -171,20 +170,20 @@ class _Lines:
             status, rings = self._said.get(scene.id, ("", 0))
             clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.id:<12}"
             if not status and scene.status:
-                typer.echo(f"{clock} {scene.shows}")
+                output.print_plain(f"{clock} {scene.shows}")
             for ring in scene.rings[rings:]:
-                typer.echo(f"{clock} {ring}")
+                output.print_plain(f"{clock} {ring}")
             if scene.status not in (status, "pending"):
-                typer.echo(f"{clock} {scene.status}")
+                output.print_plain(f"{clock} {scene.status}")
             self._said[scene.id] = (scene.status, len(scene.rings))
 
 
 def _table(scenes: dict[str, Scene]) -> Table:
     table = Table("timer", "what it shows", "state", "due", "what came", box=box.SIMPLE_HEAD, expand=False)
     for scene in scenes.values():
-        state = Text(scene.status, style=output.STATUS_STYLES.get(scene.status, ""))
+        state = output.shown(scene.status, output.STATUS_STYLES.get(scene.status, ""))
         due = "" if scene.over else _countdown(scene.due)
-        table.add_row(Text(scene.id, style="bold"), scene.shows, state, due, "\n".join(scene.rings))
+        table.add_row(Text(scene.id, style="bold"), scene.shows, state, due, output.shown("\n".join(scene.rings)))
     return table
 
 

@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 STATUS_STYLES = {
     "pending": "cyan",
@@ -35,6 +36,23 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
+def shown(value: object, style: str = "", *, name: bool = False) -> Text:
+    """A cell with a text of the server's: no markup, and what can't be seen or would steer the terminal by its number. Names
+    keep their joiners."""
+    from rich.text import Text
+
+    from tocsin.model.visible import JOINERS, visible
+
+    return Text("" if value is None else visible(str(value), keep="\n" + JOINERS if name else "\n"), style=style)
+
+
+def print_plain(text: str) -> None:
+    """A line without any style."""
+    from tocsin.model.visible import visible
+
+    typer.echo(visible(text, keep="\n"))
+
+
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
     import msgspec
@@ -48,29 +66,24 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     """A plain table, without lines between rows; values are never read as markup."""
     from rich import box
     from rich.table import Table
-    from rich.text import Text
-
-    from tocsin.model.visible import visible
 
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        cells = ["" if cell is None else visible(str(cell), keep="\n") for cell in row]
-        table.add_row(*(Text(cell, style=STATUS_STYLES.get(cell, "")) for cell in cells))
+        table.add_row(*(shown(cell, STATUS_STYLES.get(str(cell), "")) for cell in row))
     console().print(table)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """One thing: a line for each field that has a value."""
+    """One thing: a line for each field that has a value. `name` is prose, and may have joiners."""
     from rich.table import Table
     from rich.text import Text
-
-    from tocsin.model.visible import visible
 
     grid = Table.grid(padding=(0, 2))
     for name, value in fields.items():
         if value is not None:
-            text = visible(str(value), keep="\n")
-            grid.add_row(Text(name, style="bold"), Text(text, style=STATUS_STYLES.get(text, ""), overflow="fold"))
+            text = shown(value, STATUS_STYLES.get(str(value), ""), name=name == "name")
+            text.overflow = "fold"
+            grid.add_row(Text(name, style="bold"), text)
     console().print(grid)
 
 

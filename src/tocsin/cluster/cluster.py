@@ -247,7 +247,7 @@ class Cluster:
         return {asked[question] for question in done if question.exception() is None}
 
     async def ask_agent(
-        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes
+        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str = ""
     ) -> HttpAnswer | None:
         """The answer of the node that runs the service agent; None when no node runs it now: certainly nobody has served
         the request then. Unavailable when it may have been served."""
@@ -262,7 +262,7 @@ class Cluster:
                 # Links can be read on the way.
                 headers, key_hash = without_key(headers)
             link = self.link(node, address)
-            answer = await self._request(link.request(method, target, headers, body, key_hash))
+            answer = await self._request(link.request(method, target, headers, body, key_hash, client))
         except NotSent:
             # It has gone, and whoever takes the agent over may be asked.
             return None

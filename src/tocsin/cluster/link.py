@@ -147,10 +147,16 @@ class PeerLink:
         assert isinstance(answer, Refreshed)
 
     async def request(
-        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, key_hash: str = ""
+        self,
+        method: str,
+        target: bytes,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        key_hash: str = "",
+        client: str = "",
     ) -> HttpAnswer:
         """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
-        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash))
+        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash, client))
         assert isinstance(answer, HttpAnswer)
         return answer
 

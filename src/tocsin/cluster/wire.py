@@ -62,7 +62,9 @@ class Refresh(msgspec.Struct, tag="n", array_like=True):
 
 class Http(msgspec.Struct, tag="h", array_like=True):
     """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
-    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`)."""
+    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`).
+    `client`: the client's address, from a node that has checked under which name and through which proxy the request came;
+    empty from one that hasn't."""
 
     id: int
     method: str
@@ -70,6 +72,7 @@ class Http(msgspec.Struct, tag="h", array_like=True):
     headers: list[tuple[bytes, bytes]]
     body: bytes
     key_hash: str = ""
+    client: str = ""
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):

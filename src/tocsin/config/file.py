@@ -64,7 +64,15 @@ def _line_of(text: str, key: str) -> int:
     return best
 
 
+#: Settings of earlier releases, for which one of a similar name would be wrong.
+_GONE = frozenset({"api.batch_items_per_turn", "ui.sign_out_timeout", "ui.sign_outs_max", "ui.sign_outs_unread_max"})
+_GONE_NAMES = _GONE | {"TOCSIN_" + name.replace(".", "_").upper() for name in _GONE}
+
+
 def did_you_mean(name: str, known: Mapping[str, str]) -> str:
+    """What to do about a name that is no setting."""
+    if name in _GONE_NAMES:
+        return " any more; remove it"
     close = difflib.get_close_matches(name, known, n=1) or [
         other for other in known if other.replace(".", "_") == name.replace(".", "_")
     ]

@@ -50,12 +50,6 @@ class MysqlFields(BaseSettings):
     )
 
 
-MYSQL_DURATIONS = frozenset(
-    {"mysql_answer_grace"}
-    | {f"mysql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire", "idle_transaction")}
-)
-
-
 def mysql_options(settings: MysqlFields) -> dict[str, Any]:
     """Keyword arguments of MysqlStore, but for those that aren't of this table."""
     return {

@@ -27,7 +27,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
-from tocsin.config.mysql import MYSQL_DURATIONS, MysqlFields, mysql_options
+from tocsin.config.mysql import MysqlFields, mysql_options
 from tocsin.config.values import (
     AgentTimer,
     Bytes,
@@ -529,12 +529,5 @@ class _EntrySource(PydanticBaseSettingsSource):
 
 def is_duration(field: str) -> bool:
     """Whether the field holds microseconds and is written as a duration."""
-    return field in _DURATIONS
-
-
-_DURATIONS = frozenset(
-    {"keys_refresh", "keep_alive_timeout", "history_retention", "sqlite_busy_timeout", "postgresql_answer_grace"}
-    | {f"postgresql_{name}_timeout" for name in ("connect", "statement", "lock", "acquire")}
-    | MYSQL_DURATIONS
-    | {limit_setting(kind, field) for kind in LIMITS for field in dataclasses.fields(kind) if _unit_us(field)}
-)
+    rules = [rule.func for rule in Settings.model_fields[field].metadata if isinstance(rule, BeforeValidator)]
+    return any((rule.func if isinstance(rule, partial) else rule) is duration for rule in rules)

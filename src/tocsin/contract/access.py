@@ -11,6 +11,8 @@ from tocsin.model.access import ApiKey, Role, hash_key
 _SCHEME = b"bearer "
 #: In the scope of a request that another node has brought: the SHA-256 of its key, instead of the key. No client sets it.
 KEY_HASH = "tocsin.key_hash"
+#: In the same scope: whether that node has checked the Host header and the proxies, as its own settings have it.
+RELAYED = "tocsin.relayed"
 
 
 class KeyRing(Protocol):

@@ -14,7 +14,7 @@ class Proxies:
 
     def address(self, client: tuple[str, int] | None, forwarded: bytes | None) -> str:
         """The client's: the last address in the header that is no proxy's, or the one that the connection comes from.
-        Empty for a request that another node has brought."""
+        Empty where neither is known."""
         if client is None:
             return ""
         address = client[0]

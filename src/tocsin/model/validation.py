@@ -19,7 +19,7 @@ from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.visible import hidden_in, named
+from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
 
@@ -312,9 +312,18 @@ def text_reason(text: str, chars_max: int) -> str | None:
     return None
 
 
-def new_text_reason(text: str, chars_max: int) -> str | None:
-    """The same for a text that is to be stored: none of its characters is one that can't be seen, or moves others about."""
+def new_text_reason(text: str, chars_max: int, keep: str = "") -> str | None:
+    """The same for a text that is to be stored: none of its characters is one that can't be seen, or moves others about, but
+    for those to keep."""
     reason = text_reason(text, chars_max)
-    if reason is None and (letter := hidden_in(text)) is not None:
+    if reason is None and (letter := hidden_in(text, keep)) is not None:
         return f"has the character {named(letter)}, which can't be seen; leave it out"
+    return reason
+
+
+def new_name_reason(text: str, chars_max: int) -> str | None:
+    """The same for a name in people's language, which may have joiners between letters or emoji."""
+    reason = new_text_reason(text, chars_max, JOINERS)
+    if reason is None and not text.strip(JOINERS):
+        return "has no character that can be seen; give it some"
     return reason

@@ -11,14 +11,17 @@ _CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 #: Letters and marks that have no shape.
 _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 _FILLER = re.compile(f"[{_FILLERS}]")
+#: The zero-width non-joiner and joiner. Words of Persian and Hindi are spelled with them, and many emoji are joined by them:
+#: names that people give may have them. Ids and tags, which are compared, may not.
+JOINERS = "\u200c\u200d"
 
 
-def hidden_in(text: str) -> str | None:
-    """The first of these characters in the text."""
+def hidden_in(text: str, keep: str = "") -> str | None:
+    """The first of these characters in the text, but for those to keep."""
     # isprintable() is quick, but refuses more, as characters that are not assigned yet: it can only acquit.
     if text.isprintable() and (text.isascii() or _FILLER.search(text) is None):
         return None
-    return next((letter for letter in text if _hidden(letter)), None)
+    return next((letter for letter in text if letter not in keep and _hidden(letter)), None)
 
 
 def named(letter: str) -> str:
@@ -32,6 +35,11 @@ def visible(text: str, keep: str = "") -> str:
     if text.isprintable() and (text.isascii() or _FILLER.search(text) is None):
         return text
     return "".join(_escaped(letter) if letter not in keep and _hidden(letter) else letter for letter in text)
+
+
+def visible_name(text: str) -> str:
+    """The same for a name: with the joiners that its language needs."""
+    return visible(text, keep=JOINERS)
 
 
 def _hidden(letter: str) -> bool:

@@ -11,7 +11,7 @@ from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import Http, HttpAnswer
-from tocsin.contract.access import KEY_HASH
+from tocsin.contract.access import KEY_HASH, RELAYED
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.server.agent import ServiceAgent
@@ -53,14 +53,17 @@ class AgentRelay:
         #: This node's application. Before it is there, nothing is served to others.
         self.app: Asgi | None = None
 
-    async def ask(self, method: str, target: bytes, headers: Headers, body: bytes) -> tuple[int, Headers, bytes] | None:
-        """Status, headers, body. None when no node runs the agent, and none is known that should. Unavailable, also when
-        the request may have been served."""
+    async def ask(
+        self, method: str, target: bytes, headers: Headers, body: bytes, client: str
+    ) -> tuple[int, Headers, bytes] | None:
+        """Status, headers, body. `client` is the address of whoever asks, whose Host header this node has checked.
+        None when no node runs the agent, and none is known that should. Unavailable, also when the request may have been
+        served."""
         if self._waiting >= self._limits.agent_waiting_max:
             raise Overloaded(f"{self._waiting} requests wait for the service agent already (cluster.agent_waiting_max)")
         self._waiting += 1
         try:
-            return await self._ask(Http(0, method, target, headers, body))
+            return await self._ask(Http(0, method, target, headers, body, client=client))
         finally:
             self._waiting -= 1
 
@@ -92,7 +95,9 @@ class AgentRelay:
         if here.status or self.cluster is None:
             return here if here.status else None
         try:
-            answer = await self.cluster.ask_agent(request.method, request.target, request.headers, request.body)
+            answer = await self.cluster.ask_agent(
+                request.method, request.target, request.headers, request.body, request.client
+            )
         except Unavailable:
             if again and request.method in _SAFE:
                 return None
@@ -143,9 +148,10 @@ async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
         "query_string": query,
         "root_path": "",
         "headers": [(name, value) for name, value in request.headers if name not in _OF_THE_CONNECTION],
-        "client": None,
+        "client": (request.client, 0) if request.client else None,
         "server": None,
         KEY_HASH: request.key_hash,
+        RELAYED: bool(request.client),
     }
     answer = HttpAnswer(request.id, 500, [], b"")
     whole = False

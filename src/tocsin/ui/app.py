@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
+from tocsin.contract.access import RELAYED
 from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.proxies import Proxies
@@ -49,6 +50,8 @@ SECURITY_HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _SAFE = frozenset({"GET", "HEAD"})
+#: Forms up to this size are read on the event loop.
+_FORM_BYTES_AT_ONCE = 32 * 1024
 #: Pages for those who have yet to sign in.
 _OPEN_PATHS = frozenset({"/login"})
 
@@ -124,9 +127,10 @@ class Ui:
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         host = request.headers.get("host")
-        if not self._hosts.accepts(host):
+        relayed = request.scope.get(RELAYED, False)
+        if not relayed and not self._hosts.accepts(host):
             return _plain(421, "Another name, please", _WRONG_HOST)
-        if not self._sessions.required:
+        if not relayed and not self._sessions.required:
             try:
                 self._hosts.check_unforwarded({name for name, _ in request.scope["headers"]})
             except Forbidden as error:
@@ -176,7 +180,7 @@ class Ui:
             visit.visitor = visitor or visit.visitor
             if request.method not in _SAFE:
                 visit.body = await self._body(request, receive)
-                visit.form = self._form(request, visit.body, cookie)
+                visit.form = await self._form(request, visit.body, cookie)
                 if nobody:
                     return _to_login(request)
             return await self._routed(visit)
@@ -208,7 +212,7 @@ class Ui:
             self._limits.form_read_timeout_s,
         )
 
-    def _form(self, request: Request, body: bytes, cookie: str) -> Fields:
+    async def _form(self, request: Request, body: bytes, cookie: str) -> Fields:
         """The form, if one of our own pages sent it; Forbidden otherwise."""
         headers = request.headers
         site = headers.get("sec-fetch-site")
@@ -217,7 +221,8 @@ class Ui:
             origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
         ):
             raise Forbidden("This form was sent from another site's page; nothing was done.")
-        form = read_form(body)
+        # Undoing the escapes of a large form takes longer than timers may wait.
+        form = read_form(body) if len(body) <= _FORM_BYTES_AT_ONCE else await asyncio.to_thread(read_form, body)
         token = headers.get("x-csrf-token") or form.get("csrf")
         if not self._sessions.csrf_holds(cookie, token):
             raise Forbidden(

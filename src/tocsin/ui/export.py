@@ -6,7 +6,7 @@ import asyncio
 import csv
 import io
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 from starlette.responses import Response, StreamingResponse
@@ -23,8 +23,9 @@ _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
     "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload",
 )  # fmt: skip
-#: Rows that are written before other requests get their turn.
+#: Rows, and bytes of payloads, that are written before other requests get their turn; one row at least.
 _ROWS_PER_TURN = 50
+_PAYLOAD_BYTES_PER_TURN = 512 * 1024
 #: Spreadsheets take cells that begin so for formulas, and would run what a stranger put into an id.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
@@ -64,12 +65,26 @@ class ExportHandlers:
         self, request: ListRequest, views: list[TimerView], cursor: str | None
     ) -> AsyncIterator[list[TimerView]]:
         while True:
-            for start in range(0, len(views), _ROWS_PER_TURN):
-                yield views[start : start + _ROWS_PER_TURN]
+            for some in _turns(views):
+                yield some
                 await asyncio.sleep(0)
             if cursor is None:
                 return
             views, cursor = await self._service.list(replace(request, cursor=cursor))
+
+
+def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
+    """The rows, in parts that are written at once."""
+    part: list[TimerView] = []
+    left = _PAYLOAD_BYTES_PER_TURN
+    for view in views:
+        part.append(view)
+        left -= len(view.timer.payload)
+        if left <= 0 or len(part) == _ROWS_PER_TURN:
+            yield part
+            part, left = [], _PAYLOAD_BYTES_PER_TURN
+    if part:
+        yield part
 
 
 async def _json(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:

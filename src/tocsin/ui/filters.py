@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from urllib.parse import urlencode
 
 from msgspec import UNSET
@@ -15,6 +16,8 @@ from tocsin.model.timer import Status
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.visit import Fields, whole
 
+#: More than a timer or a call can have, so that too many are refused, and few enough to be shown with the refusal.
+_TAGS_READ_MAX = 64
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
 _DAY_US = 24 * _HOUR_US
@@ -71,7 +74,7 @@ class Filters:
             namespace=query.exact("namespace") or namespace,
             view=view,
             prefix=query.exact("q"),
-            tags=tuple(tag for text in query.all("tag") for tag in words(text)),
+            tags=wanted_tags(query),
             range=span if span in RANGES or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
@@ -147,6 +150,12 @@ class Filters:
 def default_order(view: str) -> str:
     """What comes next is what people look for among the upcoming, what came last among the others."""
     return "asc" if view == "upcoming" else "desc"
+
+
+def wanted_tags(query: Fields) -> tuple[str, ...]:
+    """The distinct tags of a query, as many as are read: each is shown, with a link that has all others."""
+    distinct = dict.fromkeys(tag for text in query.all("tag") for tag in words(text))
+    return tuple(islice(distinct, _TAGS_READ_MAX))
 
 
 def words(text: str) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -34,6 +35,15 @@ _RETRY = (
     ("max_duration", "maxAttemptsDuration", "--retry-for"),
 )
 _NUMBERS = frozenset({"attempts", "multiplier"})
+#: What is read of a form: more than is ever accepted, so that too much is refused, and little enough to be shown again.
+URL_CHARS_READ_MAX = 64 * 1024
+_HEADERS_READ_MAX = 256
+
+
+def header_pairs(form: Fields) -> list[tuple[str, str]]:
+    """Names and values of the headers in a form, but for lines that were left empty."""
+    pairs = zip(form.all("header_name"), form.all("header_value"), strict=False)
+    return list(islice(((name.strip(), value) for name, value in pairs if name.strip() or value), _HEADERS_READ_MAX))
 
 
 @dataclass(slots=True)
@@ -62,7 +72,6 @@ class TimerForm:
     @classmethod
     def read(cls, form: Fields) -> TimerForm:
         """As it was sent."""
-        names, values = form.all("header_name"), form.all("header_value")
         return cls(
             namespace=form.exact("namespace"),
             id=form.exact("id"),
@@ -70,11 +79,9 @@ class TimerForm:
             delay=form.get("delay"),
             at=form.get("at"),
             zone_minutes=form.get("zone_minutes", "0"),
-            url=form.get("url"),
+            url=form.get("url")[:URL_CHARS_READ_MAX],
             method=form.get("method", "POST"),
-            headers=[
-                (name.strip(), value) for name, value in zip(names, values, strict=False) if name.strip() or value
-            ],
+            headers=header_pairs(form),
             payload=form.exact("payload").replace("\r\n", "\n"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),

@@ -21,7 +21,7 @@ from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
 from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.pages import Pages, packed
+from tocsin.ui.pages import Pages, by_rows, packed
 from tocsin.ui.search import Found, Patience, earliest
 from tocsin.ui.visit import Handler, Visit
 
@@ -120,7 +120,8 @@ class ListHandlers:
         }
         template = "timers/results.html" if visit.fragment else "timers/list.html"
         # A script gets what is wrong as a part of the page, too; it would not show another status.
-        response = self._pages.page(template, visit, 200 if visit.fragment else status, **values)
+        shown = 200 if visit.fragment else status
+        response = await by_rows(filters.rows, lambda: self._pages.page(template, visit, shown, **values))
         response.headers["vary"] = "hx-request"
         if visit.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
@@ -135,7 +136,7 @@ class ListHandlers:
             "listing": listing,
             "may_write": visit.visitor.may(Role.WRITE, filters.namespace),
         }
-        return packed(visit, self._pages.text("timers/more.html", visit, values))
+        return await by_rows(filters.rows, lambda: packed(visit, self._pages.text("timers/more.html", visit, values)))
 
     async def fresh(self, visit: Visit) -> Response:
         """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
@@ -194,7 +195,7 @@ class ListHandlers:
             "views": views,
             "may_write": visit.visitor.may(Role.WRITE, namespace),
         }
-        return HTMLResponse(self._pages.text("timers/changed.html", visit, values))
+        return await by_rows(len(wanted), lambda: HTMLResponse(self._pages.text("timers/changed.html", visit, values)))
 
     async def live(self, visit: Visit) -> Response:
         """Tells an open page when its namespace has changed."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from tocsin import __version__
 from tocsin.contract.access import KeyRing
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
-from tocsin.model.visible import visible
+from tocsin.model.visible import visible, visible_name
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import show as calls
@@ -47,6 +48,9 @@ PLACES = (
     Place("/cluster", "Cluster", "grid", "whole"),
     Place("/namespaces", "Namespaces", "layers", "timers"),
 )
+
+#: Rows of a list that are rendered on the event loop.
+_ROWS_AT_ONCE = 100
 
 
 class Pages:
@@ -89,6 +93,7 @@ class Pages:
             redacted_headers=calls.redacted,
             redacted_url=redact_url,
             visible=visible,
+            visible_name=visible_name,
         )
 
     def text(self, template: str, visit: Visit, values: Mapping[str, Any]) -> str:
@@ -110,6 +115,11 @@ class Pages:
     def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> HTMLResponse:
         """An answer."""
         return HTMLResponse(self.text(template, visit, values), status)
+
+
+async def by_rows(rows: int, make: Callable[[], Response]) -> Response:
+    """The answer that `make` makes of so many rows: many take longer than timers may wait, and are made in a thread."""
+    return make() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(make)
 
 
 def packed(visit: Visit, text: str) -> HTMLResponse:

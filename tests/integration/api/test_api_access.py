@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
+from fake_agent import FakeAgent
+from fake_timers import FakeTimerService
 
-from conftest import Keys, Served
+from conftest import Keys, Served, make_api
+from tocsin.cluster.wire import Http
+from tocsin.contract.hosts import Hosts
 from tocsin.model.access import Role
+from tocsin.server.relay import serve_relayed
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 NAME = {"namespace": "default", "timerId": "t1"}
@@ -110,3 +116,27 @@ def test_optional_keys_still_have_to_be_known(serve: Callable[..., Served]) -> N
     reader = server.keys.add("r", Role.READ)
     assert server.post("timers/create", TIMER, headers=reader).status_code == 403
     assert server.client.get("/metrics").status_code == 200
+
+
+def test_the_node_that_is_asked_checks_the_host_and_brings_the_clients_address(serve: Callable[..., Served]) -> None:
+    """The agent's node has other names: it doesn't know those of the node that was asked."""
+    path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
+    agents_node = make_api(FakeTimerService(), Keys(), FakeAgent(), hosts=Hosts("agent.example"))
+    brought: list[Http] = []
+
+    async def relay(
+        method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str
+    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        brought.append(Http(0, method, target, headers, body, client=client))
+        answer = await serve_relayed(agents_node, brought[-1])
+        return answer.status, answer.headers, answer.body
+
+    asked = serve(agent=False, hosts=Hosts("asked.example"), relay=relay)
+    assert asked.client.get(path, headers={"host": "asked.example"}).status_code == 200
+    assert [request.client for request in brought] == ["127.0.0.1"]
+    assert asked.client.get(path, headers={"host": "foreign.example"}).status_code == 403
+    assert asked.client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
+    assert len(brought) == 1
+    # A node of an earlier release brings no address, and has checked nothing.
+    former = Http(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
+    assert asyncio.run(serve_relayed(agents_node, former)).status == 403

@@ -98,6 +98,21 @@ def test_unusual_requests_are_answered_alike(connection: socket.socket, request_
     assert answers(to_the_end(connection)) == [(200, "a")]
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nhost: x", 400),
+        (b"GET /healthz HTTP/1.1\r\nhost: x\r\nHost: evil", 400),
+        (b"GET http://evil/healthz HTTP/1.1\r\nhost: x", 400),
+        (b"GET http://u@x/healthz HTTP/1.1\r\nhost: x", 400),
+        (b"GET http://X/healthz HTTP/1.1\r\nhost: x", 200),
+    ],
+)
+def test_a_request_names_one_host(connection: socket.socket, head: bytes, status: int) -> None:
+    connection.sendall(head + b"\r\nconnection: close\r\n\r\n")
+    assert to_the_end(connection).startswith(b"HTTP/1.1 %d " % status)
+
+
 def test_a_query_is_looked_at_where_there_is_one(connection: socket.socket) -> None:
     connection.sendall(create("a") + create("b", target=b"?x=1") + create("c", CLOSE))
     assert answers(to_the_end(connection)) == [(200, "a"), (400, "INVALID_INPUT"), (200, "c")]

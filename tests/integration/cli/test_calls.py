@@ -274,3 +274,43 @@ class TestChanges:
         assert ran.code == 1
         assert f"{CALL}: SERVICE_CALL_NOT_SCHEDULED" in ran.err
         assert f"{other} is deleted" in ran.err
+
+
+class TestHostileText:
+    HOSTILE = "\x1b[2J\x9b\u202e[bold]"
+
+    def steers(self, text):
+        return any(letter in text for letter in "\x1b\x9b\u202e") or "[bold]" not in text
+
+    def test_what_a_receiver_answered_can_t_steer_the_terminal(self, calls, scripted):
+        hostile, emoji = self.HOSTILE, "👩\u200d💻"
+        failed = call(
+            "Failed" + hostile,
+            name=emoji + hostile,
+            tags=[hostile],
+            finishedAt="2026-01-01T00:00:06Z",
+            outcome={
+                "responseMeta": {"status": 500, "headers": {}, "bodySnippet": hostile, "latencyMs": 1.0},
+                "errorMeta": {"kind": "HTTP" + hostile, "message": hostile, "latencyMs": 3.0},
+            },
+            executions=[
+                {"executionId": EXECUTION + hostile, "startedAt": "2026-01-01T00:00:05Z", "errorMessage": hostile}
+            ],
+        )
+        scripted.script = [answer(failed), answer({"serviceCalls": [failed | {"serviceCallId": hostile}]})]
+        for ran in (calls("get", CALL), calls("list")):
+            assert ran.code == 0
+            assert not self.steers(ran.out)
+            assert emoji in ran.out
+
+    def test_nor_what_a_trace_has(self, calls, scripted):
+        entry = {
+            "at": "2026-01-01T00:00:05Z",
+            "kind": "row" + self.HOSTILE,
+            "name": self.HOSTILE,
+            "detail": {"message" + self.HOSTILE: self.HOSTILE},
+        }
+        scripted.script = [answer({"serviceCallId": CALL, "correlationId": CORRELATION, "entries": [entry]})]
+        ran = calls("get", CALL, "--trace")
+        assert ran.code == 0
+        assert not self.steers(ran.out)

@@ -22,7 +22,7 @@ from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
 from tocsin.model.redaction import REDACTED
 from tocsin.model.uuid7 import is_uuid7
-from tocsin.model.validation import is_deeper_than, new_text_reason, text_reason
+from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
@@ -104,7 +104,7 @@ class CallRules:
         """
         limits, errors = self._limits, _Errors()
         tenant = errors.uuid7("tenantId", tenant_id)
-        errors.new_text("name", sent.name, limits.name_chars_max)
+        errors.note("name", new_name_reason(sent.name, limits.name_chars_max))
         spec, too_large = self._request(sent, errors)
         due_at_us = None
         if sent.due_at is not None:

@@ -47,9 +47,9 @@ CallsHandler = Callable[[Visit, ServiceCalls], Awaitable[Response]]
 
 
 Headers = list[tuple[bytes, bytes]]
-#: Brings a request (method, target as sent, headers, body) to the node that has the agent; None when none has. Raises
-#: Unavailable.
-Relay = Callable[[str, bytes, Headers, bytes], Awaitable[tuple[int, Headers, bytes] | None]]
+#: Brings a request (method, target as sent, headers, body, client's address) to the node that has the agent; None when
+#: none has. Raises Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[tuple[int, Headers, bytes] | None]]
 
 
 class Gate:
@@ -74,7 +74,8 @@ class Gate:
                 query = scope["query_string"]
                 target = scope["raw_path"] + (b"?" + query if query else b"")
                 try:
-                    answered = await self._relay(scope["method"], target, list(scope["headers"]), visit.body)
+                    headers = list(scope["headers"])
+                    answered = await self._relay(scope["method"], target, headers, visit.body, visit.address)
                 except Unavailable as error:
                     if visit.fragment:
                         raise

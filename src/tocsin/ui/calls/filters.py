@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.contract.instants import format_instant
 from tocsin.ui.calls.show import STAR
-from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, words
+from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.visit import Fields, whole
 
@@ -50,7 +50,7 @@ class CallFilters:
             tenant=tenant,
             view=view if view in VIEWS else "all",
             search=query.get("q"),
-            tags=tuple(tag for text in query.all("tag") for tag in words(text)),
+            tags=wanted_tags(query),
             starred=query.get("starred") == "yes",
             range=span if span in PAST or span == CUSTOM_RANGE else "",
             after=after,

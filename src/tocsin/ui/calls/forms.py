@@ -17,7 +17,7 @@ from tocsin.model.instants import parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
 from tocsin.ui.calls.show import STAR
 from tocsin.ui.filters import words
-from tocsin.ui.forms import json_errors
+from tocsin.ui.forms import URL_CHARS_READ_MAX, header_pairs, json_errors
 from tocsin.ui.show import pretty_json
 from tocsin.ui.visit import Fields
 from tocsin.ui.whenever import read_when
@@ -51,16 +51,13 @@ class CallForm:
     @classmethod
     def read(cls, form: Fields) -> CallForm:
         """As it was sent."""
-        names, values = form.all("header_name"), form.all("header_value")
         return cls(
             tenant=form.get("tenant").lower(),
             id=form.get("id"),
             name=form.get("name"),
             method=form.get("method", "POST"),
-            url=form.get("url"),
-            headers=[
-                (name.strip(), value) for name, value in zip(names, values, strict=False) if name.strip() or value
-            ],
+            url=form.get("url")[:URL_CHARS_READ_MAX],
+            headers=header_pairs(form),
             body=form.exact("body").replace("\r\n", "\n"),
             when=form.get("when", "now"),
             delay=form.get("delay"),

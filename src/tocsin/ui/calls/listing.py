@@ -23,7 +23,7 @@ from tocsin.ui.calls.tenants import Tenants
 from tocsin.ui.filters import CUSTOM_RANGE
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
-from tocsin.ui.pages import Pages, packed
+from tocsin.ui.pages import Pages, by_rows, packed
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -109,7 +109,7 @@ class CallListHandlers:
         template = "calls/results.html" if visit.fragment else "calls/list.html"
         # A script gets what is wrong as a part of the page, too; it would not show another status.
         status = 400 if problem is not None and not visit.fragment else 200
-        response = self._pages.page(template, visit, status, **values)
+        response = await by_rows(filters.rows, lambda: self._pages.page(template, visit, status, **values))
         response.headers["vary"] = "hx-request"
         if visit.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
@@ -125,7 +125,7 @@ class CallListHandlers:
             "listing": await self._listing(calls, filters, visit.now_us),
             "may_write": visit.visitor.may_call(Role.WRITE, filters.tenant),
         }
-        return packed(visit, self._pages.text("calls/more.html", visit, values))
+        return await by_rows(filters.rows, lambda: packed(visit, self._pages.text("calls/more.html", visit, values)))
 
     async def fresh(self, visit: Visit, calls: ServiceCalls) -> Response:
         """The ids that the list would begin with by now, or go on with behind its cursor, in order, for an open page to
@@ -183,7 +183,7 @@ class CallListHandlers:
             "calls": await calls.get_many(tenant, [service_call_id for service_call_id, _ in wanted]),
             "may_write": visit.visitor.may_call(Role.WRITE, tenant),
         }
-        return HTMLResponse(self._pages.text("calls/changed.html", visit, values))
+        return await by_rows(len(wanted), lambda: HTMLResponse(self._pages.text("calls/changed.html", visit, values)))
 
     async def live(self, visit: Visit, calls: ServiceCalls) -> Response:
         """Tells an open page when its tenant's calls have changed."""
