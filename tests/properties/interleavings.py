@@ -240,6 +240,9 @@ class Interleaving:
                 batch = window.assemble_one(rng.choice(list(window.finished.values())), self.now, _keep_all)
         if not batch.ops and not batch.finished:
             return
+        for op in batch.ops:
+            if op.deadline_us is not None and op.deadline_us <= self.now:
+                self._broken("TOO LATE", f"{op.uuid.hex()[:4]} is written {self.now - op.deadline_us} after its time")
         owner.letter = Letter(owner, batch)
         self.letters.append(owner.letter)
         self.say("send", window.version, _seen(batch))

@@ -16,20 +16,27 @@ MEMORY = "stores/memory.py"
 LINK = "cluster/link.py"
 SESSION = "cluster/session.py"
 SUPERVISOR = "engine/supervisor.py"
+DISPATCHER = "engine/dispatcher.py"
+
+_RARE = "tests/simulation/test_rare_orders.py::"
+_FORWARDED = "tests/unit/test_forwarded_writes.py::"
+_SENDING = "tests/unit/test_cluster_sending.py::"
 
 
 class Mutation(NamedTuple):
-    """`rule` is the engine's rule by number; 0 names the store. `proofs` are the programs that may notice it, each with the
-    number of its seeds where that isn't the hunt's."""
+    """`rule` is the engine's rule by number; 0 names the store. `tests` are pytest nodes that notice it, for what seeds find
+    late or never; they come first. `proofs` are the programs that may notice it, each with the number of its seeds where that
+    isn't the hunt's."""
 
     name: str
     rule: int
     edits: list[tuple[str, str, str]]
-    proofs: tuple[tuple[str, int], ...] = (("tests.properties", 0), ("tests.simulation", 0))
+    proofs: tuple[tuple[str, int], ...] = (("tests.properties", 4_000), ("tests.simulation", 0))
+    tests: tuple[str, ...] = ()
 
 
-def _one(name: str, rule: int, file: str, old: str, new: str) -> Mutation:
-    return Mutation(name, rule, [(file, old, new)])
+def _one(name: str, rule: int, file: str, old: str, new: str, *tests: str) -> Mutation:
+    return Mutation(name, rule, [(file, old, new)], tests=tests)
 
 
 _FENCE = "return shard if shard is not None and (shard.version, shard.owner) == (version, owner) else None"
@@ -555,16 +562,109 @@ MUTATIONS = [
         "stored is None or stored.version != namespace.version - 1:",
         "stored is None:",
     ),
+    _one(
+        "a store that claims without comparing the counter",
+        6,
+        MEMORY,
+        "            if member is None or member.counter != standing_still[1]:\n",
+        "            if member is None:\n",
+        _RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    _one(
+        "a claim that names no counter",
+        6,
+        SUPERVISOR,
+        "owner=context.incarnation, standing_still=standing\n",
+        "owner=context.incarnation, standing_still=None\n",
+        _RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    _one(
+        "lease counted from the answer",
+        6,
+        SUPERVISOR,
+        "        self._last_ok = sent\n",
+        "        self._last_ok = done\n",
+        _RARE + "test_the_lease_counts_from_when_the_heartbeat_was_sent",
+    ),
+    _one(
+        "what waits is called although the clock went back",
+        12,
+        DISPATCHER,
+        "if row.key[0] <= now and not (namespace is not None and namespace.paused):",
+        "if not (namespace is not None and namespace.paused):",
+        _RARE + "test_what_waits_while_the_clock_is_set_back_is_not_called_early",
+    ),
+    _one(
+        "what was read for a batch outlives the claim",
+        17,
+        SHARD,
+        "        self._adrift = []\n        self._fetched = ([], {})\n        self._last",
+        "        self._adrift = []\n        self._last",
+        _RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    _one(
+        "what is being read for a batch outlives the claim",
+        17,
+        SHARD,
+        "(uuids, found) if self.window is window else ([], {})",
+        "(uuids, found)",
+        _RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    _one(
+        "a forwarded write is taken after its time",
+        21,
+        "service.py",
+        '        if write.deadline_us <= self._context.clock.boottime_us():\n            raise RequestExpired("the time budget ran out before it could be',
+        '        if False:\n            raise RequestExpired("the time budget ran out before it could be',
+        _FORWARDED + "test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard",
+    ),
+    _one(
+        "a write that waited is written after its time",
+        21,
+        WINDOW,
+        "            if op.deadline_us is not None and op.deadline_us <= boot_us:\n                self.pending",
+        "            if False:\n                self.pending",
+    ),
+    _one(
+        "the age of a message does not count",
+        21,
+        SESSION,
+        "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
+        "if issued is None:",
+    ),
+    _one(
+        "who leaves disowns the last write that it took",
+        20,
+        SESSION,
+        "encode(Bye(self._last_id))",
+        "encode(Bye(self._last_id - 1))",
+        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    _one(
+        "the last write that one who left had taken is sent again",
+        20,
+        LINK,
+        "[number for number in self._in_flight if number > last_id]",
+        "[number for number in self._in_flight if number >= last_id]",
+        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
 ]
 
 
 def misfits(mutation: Mutation) -> list[str]:
-    """Edits whose text does not occur exactly once in today's source."""
-    return [
+    """Edits whose text does not occur exactly once in today's source, and tests that there are not."""
+    found = [
         f"{mutation.name}: {(SOURCE / file).read_text().count(old)} times in {file}: {old!r}"
         for file, old, _ in mutation.edits
         if (SOURCE / file).read_text().count(old) != 1
     ]
+    for node in mutation.tests:
+        file, _, test = node.partition("::")
+        path = SOURCE.parents[1] / file
+        texts = [path, *(SOURCE / "testing").glob("store_conformance*.py")] if path.is_file() else []
+        if not any(f"def {test.rpartition('::')[2]}(" in text.read_text() for text in texts):
+            found.append(f"{mutation.name}: no test {node}")
+    return found
 
 
 def apply(mutation: Mutation, source: Path) -> None:
