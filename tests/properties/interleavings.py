@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tests.simulation.ledger import ABSENT, Ledger, Violation
+from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, Kind, LoadRequest, Op, Row
@@ -419,7 +419,7 @@ class Interleaving:
         if not final:
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
             conclusion = Again(timer, again)
-        self.ledger.answered(token, final=final, conclusive=False)
+        self.ledger.answered(flight.row.key[1], token, Answer.DONE if final else Answer.FAILED)
         decides = window.answered(flight, conclusion, self.now)
         self.say("answer", window.version, flight.row.key[1].hex()[:4], token, final, decides)
 

@@ -76,7 +76,7 @@ def main() -> int:
         if not caught_by:
             survivors.append(mutation.name)
         took = time.perf_counter() - began
-        rule = f"rule {mutation.rule}" if mutation.rule else "agent" if mutation.proofs is agent.PROOFS else "store"
+        rule = f"rule {mutation.rule}" if mutation.rule else "agent" if mutation.proofs is agent.PROOFS else ""
         print(f"{mutation.name:52} {rule:8} {caught_by or 'SURVIVED':11} {took:5.1f} s  {words[:110]}", flush=True)
     print(f"{len(survivors)} survived: {survivors}" if survivors else "all caught")
     return 1 if survivors else 0

@@ -17,6 +17,7 @@ LINK = "cluster/link.py"
 SESSION = "cluster/session.py"
 SUPERVISOR = "engine/supervisor.py"
 DISPATCHER = "engine/dispatcher.py"
+ATTEMPTS = "engine/attempts.py"
 
 _RARE = "tests/simulation/test_rare_orders.py::"
 _FORWARDED = "tests/unit/test_forwarded_writes.py::"
@@ -24,7 +25,7 @@ _SENDING = "tests/unit/test_cluster_sending.py::"
 
 
 class Mutation(NamedTuple):
-    """`rule` is the engine's rule by number; 0 names the store. `tests` are pytest nodes that notice it, for what seeds find
+    """`rule` is the engine's rule by number; 0: of the store, or of how timers end. `tests` are pytest nodes that notice it, for what seeds find
     late or never; they come first. `proofs` are the programs that may notice it, each with the number of its seeds where that
     isn't the hunt's."""
 
@@ -367,14 +368,14 @@ MUTATIONS = [
     ),
     _one(
         "result of a handed over attempt forgotten",
-        23,
+        25,
         "engine/dispatcher.py",
         "            self.results.bring(shard.shard_id, flight, conclusion)\n",
         "            pass\n",
     ),
     _one(
         "result applied to whatever there is",
-        23,
+        25,
         WINDOW,
         "        if present is None or present.generation != op.expected:\n            return None\n        if kind is Kind.CONCLUDE",
         "        if present is None or present.generation != op.expected and kind is not Kind.CONCLUDE:\n"
@@ -430,21 +431,21 @@ MUTATIONS = [
     ),
     _one(
         "a request that was not sent counts",
-        23,
+        24,
         "engine/dispatcher.py",
         "        if isinstance(outcome, NotSent):\n",
         "        if False:\n",
     ),
     _one(
         "a timer that was not sent is forgotten",
-        23,
+        24,
         WINDOW,
         "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
         "if self._end_flight(flight) and False:",
     ),
     _one(
         "what was not sent comes back although it was overruled",
-        23,
+        24,
         WINDOW,
         "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
         "if self._end_flight(flight) and flight.row.key <= self.horizon:",
@@ -647,6 +648,21 @@ MUTATIONS = [
         "[number for number in self._in_flight if number > last_id]",
         "[number for number in self._in_flight if number >= last_id]",
         _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    _one(
+        "a failed attempt completes its timer",
+        0,
+        ATTEMPTS,
+        "after.executed_at = Status.FAILED, now_us",
+        "after.executed_at = Status.COMPLETED, now_us",
+    ),
+    _one("a failed attempt is the last one", 0, ATTEMPTS, "    if not verdict.final:\n", "    if False:\n"),
+    _one(
+        "one attempt fewer than the policy allows",
+        0,
+        "model/retry.py",
+        "if attempts_made >= policy.max_attempts:",
+        "if attempts_made >= policy.max_attempts - 1:",
     ),
 ]
 
