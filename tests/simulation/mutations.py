@@ -22,6 +22,12 @@ ATTEMPTS = "engine/attempts.py"
 _RARE = "tests/simulation/test_rare_orders.py::"
 _FORWARDED = "tests/unit/test_forwarded_writes.py::"
 _SENDING = "tests/unit/test_cluster_sending.py::"
+_WINDOW = "tests/unit/test_window.py::"
+_LINK = "tests/unit/test_cluster_link.py::"
+_NODES = "tests/unit/test_cluster_nodes.py::"
+_LATENESS = "tests/simulation/test_lateness.py::"
+_SUPERVISOR = "tests/unit/test_supervisor.py::"
+_NAMESPACES = "tests/unit/test_namespace_reads.py::"
 
 
 class Mutation(NamedTuple):
@@ -100,7 +106,14 @@ MUTATIONS = [
         "if row is not None and self._known(row):",
         "if row is not None and False:",
     ),
-    _one("a commit's predecessors stay", 8, WINDOW, "                self._forget_former(row)\n", ""),
+    _one(
+        "a commit's predecessors stay",
+        8,
+        WINDOW,
+        "                self._forget_former(row)\n",
+        "",
+        _WINDOW + "test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor",
+    ),
     _one(
         "what overruled stays after the commit",
         10,
@@ -109,6 +122,7 @@ MUTATIONS = [
         "            elif op.kind is Kind.PARK",
         "                self._forget_client_op(op.uuid)\n                if op.uuid not in batch.final:\n"
         "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is Kind.PARK",
+        _WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
     ),
     _one(
         "write does not overrule load",
@@ -372,6 +386,7 @@ MUTATIONS = [
         "engine/dispatcher.py",
         "            self.results.bring(shard.shard_id, flight, conclusion)\n",
         "            pass\n",
+        _RARE + "test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner",
     ),
     _one(
         "result applied to whatever there is",
@@ -380,8 +395,16 @@ MUTATIONS = [
         "        if present is None or present.generation != op.expected:\n            return None\n        if kind is Kind.CONCLUDE",
         "        if present is None or present.generation != op.expected and kind is not Kind.CONCLUDE:\n"
         "            return None\n        if kind is Kind.CONCLUDE",
+        _WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
     ),
-    _one("409 before the end is durable", 16, WINDOW, "            batch.relied_on.add(uuid)\n", ""),
+    _one(
+        "409 before the end is durable",
+        16,
+        WINDOW,
+        "            batch.relied_on.add(uuid)\n",
+        "",
+        _WINDOW + "test_not_pending_is_said_only_with_the_delete_of_what_has_finished",
+    ),
     Mutation(
         "no lease",
         6,
@@ -399,6 +422,7 @@ MUTATIONS = [
         "engine/supervisor.py",
         "        if not self._verified or done >= context.namespaces_until:\n            await self._verify()\n",
         "",
+        _SUPERVISOR + "test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took",
     ),
     _one(
         "early by a millisecond",
@@ -428,6 +452,7 @@ MUTATIONS = [
         "engine/admission.py",
         "\nDEFERRED_PART = 4\n",
         "\nDEFERRED_PART = 1\n",
+        _LATENESS + "test_healthy_timers_are_on_time_beside_a_hung_host",
     ),
     _one(
         "a request that was not sent counts",
@@ -435,6 +460,7 @@ MUTATIONS = [
         "engine/dispatcher.py",
         "        if isinstance(outcome, NotSent):\n",
         "        if False:\n",
+        _LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
     ),
     _one(
         "a timer that was not sent is forgotten",
@@ -442,6 +468,7 @@ MUTATIONS = [
         WINDOW,
         "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
         "if self._end_flight(flight) and False:",
+        _LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
     ),
     _one(
         "what was not sent comes back although it was overruled",
@@ -465,6 +492,7 @@ MUTATIONS = [
         WINDOW,
         "            self._refused.append((boot_us, op))\n",
         "            pass\n",
+        _WINDOW + "test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten",
     ),
     _one(
         "forwarded write taken in any version",
@@ -472,6 +500,7 @@ MUTATIONS = [
         "service.py",
         "version not in (None, window.version):",
         "False:",
+        _FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
     ),
     _one(
         "what was sent is sent again elsewhere",
@@ -480,6 +509,7 @@ MUTATIONS = [
         "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n        for sent in sent_before.values():\n"
         '            sent.settle(ShardMoved("gone"))\n',
+        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
     ),
     _one(
         "an unknown outcome told too early",
@@ -488,6 +518,7 @@ MUTATIONS = [
         "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n"
         "        self._tell_unknown(list(sent_before.values()))\n",
+        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
     ),
     _one("a batch under way passes for undone", 20, SHARD, 'ShardUnavailable("whether', 'ShardMoved("whether'),
     Mutation(
@@ -501,9 +532,24 @@ MUTATIONS = [
             ),
             (SESSION, "issued + message.elapsed_us + op.budget_us", "self._heard_at + op.budget_us"),
         ],
+        tests=(_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",),
     ),
-    _one("a former connection still counts", 22, "cluster/cluster.py", "former.void()", "pass"),
-    _one("repeated writes are done twice", 22, SESSION, "if op.id <= self._last_id:", "if False:"),
+    _one(
+        "a former connection still counts",
+        22,
+        "cluster/cluster.py",
+        "former.void()",
+        "pass",
+        _NODES + "test_a_new_connection_makes_the_former_void_and_no_other",
+    ),
+    _one(
+        "repeated writes are done twice",
+        22,
+        SESSION,
+        "if op.id <= self._last_id:",
+        "if False:",
+        _LINK + "test_a_write_counts_once_and_in_the_version_that_it_names",
+    ),
     _one(
         "a write is taken before its namespace is read",
         23,
@@ -548,6 +594,7 @@ MUTATIONS = [
         "engine/context.py",
         "if self._learned_from.get(namespace.name, 0) < number:",
         "if True:",
+        _NAMESPACES + "test_a_reading_of_before_does_not_undo_a_later_one",
     ),
     _one(
         "what waits for a destination is called in a paused namespace",
@@ -562,6 +609,7 @@ MUTATIONS = [
         MEMORY,
         "stored is None or stored.version != namespace.version - 1:",
         "stored is None:",
+        _NAMESPACES + "test_changes_at_two_nodes_at_once_both_count",
     ),
     _one(
         "a store that claims without comparing the counter",
@@ -663,6 +711,20 @@ MUTATIONS = [
         "model/retry.py",
         "if attempts_made >= policy.max_attempts:",
         "if attempts_made >= policy.max_attempts - 1:",
+    ),
+    _one(
+        "destinations are remembered for ever",
+        0,
+        "engine/admission.py",
+        "            self.destinations.pop(destination.name, None)\n            return\n",
+        "            return\n",
+    ),
+    _one(
+        "attempts of former claims are remembered for ever",
+        0,
+        SHARD,
+        "            self._adrift.remove(flight)\n",
+        "            pass\n",
     ),
 ]
 

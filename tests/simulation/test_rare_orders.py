@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
-from tocsin.engine.rows import Kind, Op
+from tocsin.engine.rows import Kind, Op, Reply
 from tocsin.engine.window import stored
 from tocsin.model.errors import StoreUnavailable
 from tocsin.ports.store import Found, Member, ShardBatch
@@ -74,6 +74,30 @@ def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
     crowd.run(20)
     last_us = max(call.at_us for call in crowd.receivers.calls)
     assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
+
+
+def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:
+    crowd = Crowd()
+    crowd.keep("t", "hung", 5, timeout_s=4)
+    brought: list[tuple[int, Kind, float]] = []
+
+    def submit(shard_id: int, op: Op, reply: Reply) -> None:
+        brought.append((shard_id, op.kind, crowd.loop.time()))
+        reply(None)
+
+    async def leave() -> None:
+        crowd.supervisor.results.submit = submit
+        for second in range(5):
+            await crowd.store.heartbeat(Member(OTHER, "o", "o:1", second))
+            await asyncio.sleep(1.0)
+        assert crowd.supervisor.dispatcher.in_flight == 1
+        await crowd.supervisor.close()
+        assert crowd.store._shards[0].owner is None
+
+    crowd.run(10, leave)
+    ((shard_id, kind, at_s),) = brought
+    assert (shard_id, kind) == (0, Kind.CONCLUDE)
+    assert at_s >= 9
 
 
 @pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
