@@ -556,6 +556,7 @@ MUTATIONS = [
         SESSION,
         "if self._local.knows_namespace(op.namespace, op.namespace_version):",
         "if True:",
+        _LINK + "test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it",
     ),
     _one("a change of a namespace is acknowledged at once", 23, "service.py", "await until_known_everywhere(", "("),
     _one(
@@ -564,6 +565,7 @@ MUTATIONS = [
         SESSION,
         "            await self._local.refresh_namespaces()\n        except TocsinError:",
         "            pass\n        except TocsinError:",
+        _LINK + "test_a_node_confirms_once_it_has_read_the_namespaces",
     ),
     _one(
         "a claim is used before the namespaces are read",
@@ -680,6 +682,7 @@ MUTATIONS = [
         SESSION,
         "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
         "if issued is None:",
+        _LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
     ),
     _one(
         "who leaves disowns the last write that it took",

@@ -90,6 +90,8 @@ class World:
             queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
             frame_writes_max=rng.choice((1, 2, 500)),
             message_age_max_us=rng.choice((2, 10)) * SECOND,
+            # Longer than the store takes, so that nothing is waited for any more once all clients have ended.
+            answer_grace_us=self.limits.store_timeout_us + 5 * SECOND,
         )
         self.network = Network(self)
         names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
