@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tests.simulation.ledger import ABSENT, Ledger, Violation
+from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, Kind, LoadRequest, Op, Row
@@ -240,6 +240,9 @@ class Interleaving:
                 batch = window.assemble_one(rng.choice(list(window.finished.values())), self.now, _keep_all)
         if not batch.ops and not batch.finished:
             return
+        for op in batch.ops:
+            if op.deadline_us is not None and op.deadline_us <= self.now:
+                self._broken("TOO LATE", f"{op.uuid.hex()[:4]} is written {self.now - op.deadline_us} after its time")
         owner.letter = Letter(owner, batch)
         self.letters.append(owner.letter)
         self.say("send", window.version, _seen(batch))
@@ -416,7 +419,7 @@ class Interleaving:
         if not final:
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
             conclusion = Again(timer, again)
-        self.ledger.answered(token, final=final, conclusive=False)
+        self.ledger.answered(flight.row.key[1], token, Answer.DONE if final else Answer.FAILED)
         decides = window.answered(flight, conclusion, self.now)
         self.say("answer", window.version, flight.row.key[1].hex()[:4], token, final, decides)
 

@@ -35,7 +35,7 @@ SECOND = 1_000_000
 _POLICIES = (
     None,
     RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
-    RetryPolicy(max_attempts=1_000, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
+    RetryPolicy(max_attempts=3, initial_interval_us=SECOND // 5, max_interval_us=3 * SECOND),
     RetryPolicy(max_attempts=1_000, initial_interval_us=1, max_interval_us=SECOND),
 )
 #: The write was certainly not done: answers that say so, and an answer that never comes says nothing.
@@ -94,9 +94,10 @@ class Client:
         before = [world.ledger.due[token] for token in states if token != ABSENT]
         # An update that leaves the instant may meet any of the states, and a reschedule by the receiver.
         earliest = due if moves else min(before, default=0) if self._never_rescheduled(states) else 0
-        token = world.ledger.token(earliest, world.true_us(), single=kind is Kind.CREATE and policy is None)
         if kind is Kind.UPDATE:
             policy = _POLICIES[1]
+        attempts_max = 0 if policy is None else policy.max_attempts
+        token = world.ledger.token(earliest, world.true_us(), single=policy is None, attempts_max=attempts_max)
         timer = Timer(
             self._namespace, self._id, due, f"http://{rng.choice(world.hosts)}/", due, due,
             payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
@@ -135,6 +136,7 @@ class Client:
         world = self._world
         states = world.ledger.states(self.uuid)
         was_absent = ABSENT in states
+        world.ledger.delete_asked(self.uuid)
         states.add(ABSENT)
         world.say("client", "DELETE", self.uuid.hex()[:6])
         answer, heard_all = await self._insist(lambda: Op(Kind.DELETE, self.uuid, self._namespace))

@@ -80,10 +80,11 @@ class Crowd:
         self.store = MemoryStore(_Clock(self.now_us))
         self.receivers = Receivers(self.now_us)
         self.events: list[Event] = []
+        self.clock = DriftingClock(self.now_us, offset_us=0, boot_us=0, drift_ppm=0)
         self.context = Context(
             store=self.store,
             caller=self.receivers,
-            clock=DriftingClock(self.now_us, offset_us=0, boot_us=0, drift_ppm=0),
+            clock=self.clock,
             limits=replace(EngineLimits(), **limits),
             observe=self.events.append,
             random=random.Random(1),
@@ -114,11 +115,17 @@ class Crowd:
         shard: int = 0, parked: str | None = None,
     ) -> None:  # fmt: skip
         """Puts a timer into the store, due so many seconds after the beginning."""
+        row = self.row(name, host, due_s, namespace=namespace, octets=octets, timeout_s=timeout_s)
+        self._kept.setdefault(shard, []).append(stored(row, parked))
+
+    def row(
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0
+    ) -> Row:
+        """A timer as a former owner of its shard would have written it."""
         timer = self._timer(name, host, due_s, namespace, octets, timeout_s)
         self._stored += 1
         born = generation(0, bytes(16), self._stored)
-        row = stored(Row((timer.execute_at, timer_uuid(namespace, name)), born, timer, 0), parked)
-        self._kept.setdefault(shard, []).append(row)
+        return Row((timer.execute_at, timer_uuid(namespace, name)), born, timer, 0)
 
     def create(self, name: str, host: str, due_s: float, *, namespace: str = "a", shard: int = 0) -> None:
         """A client's create, now."""
@@ -134,14 +141,23 @@ class Crowd:
             await self.store.apply([batch])
             await self.store.release(shard, version=1, owner=former)
 
-    def run(self, seconds: float, then: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
-        """Starts the node, runs for so long (`then` beside it, from the first second on), and kills it."""
+    def run(
+        self,
+        seconds: float,
+        then: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        *,
+        before: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        """Starts the node, runs for so long (`then` beside it, from the first second on; `before` comes before its start),
+        and kills it."""
 
         async def life() -> None:
             for name in ("a", "b"):
                 namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused)
                 await self.store.put_namespace(namespace, create=True)
             await self._fill()
+            if before is not None:
+                await before()
             await self.supervisor.start()
             await asyncio.sleep(1.0)
             if then is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
+
+from tocsin.model.timer import Status, Timer
 
 #: The token of "no pending timer"; tokens of writes count from 1.
 ABSENT = 0
@@ -14,6 +17,15 @@ class Violation(AssertionError):
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
+
+
+class Answer(Enum):
+    """What the receiver's answer says of the attempt. After `REFUSED` there is no other."""
+
+    DONE = 1
+    REFUSED = 2
+    RESCHEDULED = 3
+    FAILED = 4
 
 
 class Ledger:
@@ -34,6 +46,12 @@ class Ledger:
         self.fires: dict[int, int] = {}
         self.done: set[int] = set()
         self.duplicates = 0
+        # The answers that the service heard, by token, and how many attempts failed, by timer and by token.
+        self._heard: dict[int, set[Answer]] = {}
+        self._failures: dict[bytes, int] = {}
+        self._failures_of: dict[int, int] = {}
+        self.attempts_max: dict[int, int] = {}
+        self._deletes: set[bytes] = set()
         # Requests that went out, by message id: one for all attempts of a firing.
         self._sent: dict[bytes, int] = {}
         #: Timers that were ever acknowledged.
@@ -46,14 +64,19 @@ class Ledger:
         self.secret: dict[str, int] = {}
         self.signed_since: dict[int, int] = {}
 
-    def token(self, due: int, now: int, *, parent: int | None = None, single: bool = False) -> int:
-        """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it."""
+    def token(
+        self, due: int, now: int, *, parent: int | None = None, single: bool = False, attempts_max: int = 0
+    ) -> int:
+        """A new token, made `now`: not to ring before `due`; `single` when one attempt, whatever its end, settles it, and
+        `attempts_max` how many failed ones do (0: they don't, or it is not known)."""
         self._tokens += 1
         self.due[self._tokens] = due
         self.wanted[self._tokens] = max(due, now)
         self.root[self._tokens] = self.root[parent] if parent is not None else self._tokens
         if single:
             self.single.add(self._tokens)
+        if attempts_max:
+            self.attempts_max[self._tokens] = attempts_max
         return self._tokens
 
     def states(self, uuid: bytes) -> set[int]:
@@ -124,17 +147,37 @@ class Ledger:
         if attempt > self._sent[uuid]:
             self._broken("COUNTED", f"{uuid.hex()[:6]}: attempt {attempt} is the {self._sent[uuid]}th that was sent")
 
-    def finished_after(self, uuid: bytes, attempts: int) -> None:
-        """A finished timer says so many attempts: no more than were sent. An update begins another firing and counts on."""
-        if attempts > self._sent.get(uuid, 0):
-            self._broken("COUNTED", f"{uuid.hex()[:6]}: {attempts} attempts, {self._sent.get(uuid, 0)} were sent")
-
-    def answered(self, token: int, *, final: bool, conclusive: bool) -> None:
-        """The service heard the receiver's answer; `conclusive` when nothing of this token should ring again."""
-        if final:
+    def answered(self, uuid: bytes, token: int, answer: Answer) -> None:
+        """The service heard the receiver's answer."""
+        self._heard.setdefault(token, set()).add(answer)
+        if answer in (Answer.FAILED, Answer.REFUSED):
+            self._failures[uuid] = self._failures.get(uuid, 0) + 1
+            self._failures_of[token] = self._failures_of.get(token, 0) + 1
+        exhausted = 0 < self.attempts_max.get(token, 0) <= self._failures_of.get(token, 0)
+        if answer in (Answer.DONE, Answer.REFUSED) or exhausted:
             self.settled.add(self.root[token])
-        if final or conclusive:
+        if answer is not Answer.FAILED:
+            # Nothing of this token should ring again.
             self.done.add(token)
+
+    def delete_asked(self, uuid: bytes) -> None:
+        """A client wants the timer deleted."""
+        self._deletes.add(uuid)
+
+    def finished_as(self, uuid: bytes, token: int, timer: Timer) -> None:
+        """What a finished timer's history says must be true. An update begins another firing and counts attempts on."""
+        what = f"{uuid.hex()[:6]} token {token} {timer.status} after {timer.attempts} attempts"
+        heard, sent, failures = self._heard.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
+        if timer.attempts > sent:
+            self._broken("COUNTED", f"{what}, {sent} were sent")
+        exhausted = Answer.FAILED in heard and timer.policy.max_attempts <= timer.attempts <= failures
+        true = {
+            Status.COMPLETED: Answer.DONE in heard,
+            Status.FAILED: Answer.REFUSED in heard or exhausted,
+            Status.CANCELED: uuid in self._deletes,
+        }
+        if not true.get(timer.status, False):
+            self._broken("UNTRUE", f"{what} of {timer.policy.max_attempts}, {failures} failed, heard {heard}")
 
     # ------------------------------------------------------------------ against the store
 

@@ -16,20 +16,34 @@ MEMORY = "stores/memory.py"
 LINK = "cluster/link.py"
 SESSION = "cluster/session.py"
 SUPERVISOR = "engine/supervisor.py"
+DISPATCHER = "engine/dispatcher.py"
+ATTEMPTS = "engine/attempts.py"
+
+_RARE = "tests/simulation/test_rare_orders.py::"
+_FORWARDED = "tests/unit/test_forwarded_writes.py::"
+_SENDING = "tests/unit/test_cluster_sending.py::"
+_WINDOW = "tests/unit/test_window.py::"
+_LINK = "tests/unit/test_cluster_link.py::"
+_NODES = "tests/unit/test_cluster_nodes.py::"
+_LATENESS = "tests/simulation/test_lateness.py::"
+_SUPERVISOR = "tests/unit/test_supervisor.py::"
+_NAMESPACES = "tests/unit/test_namespace_reads.py::"
 
 
 class Mutation(NamedTuple):
-    """`rule` is the engine's rule by number; 0 names the store. `proofs` are the programs that may notice it, each with the
-    number of its seeds where that isn't the hunt's."""
+    """`rule` is the engine's rule by number; 0: of the store, or of how timers end. `tests` are pytest nodes that notice it, for what seeds find
+    late or never; they come first. `proofs` are the programs that may notice it, each with the number of its seeds where that
+    isn't the hunt's."""
 
     name: str
     rule: int
     edits: list[tuple[str, str, str]]
-    proofs: tuple[tuple[str, int], ...] = (("tests.properties", 0), ("tests.simulation", 0))
+    proofs: tuple[tuple[str, int], ...] = (("tests.properties", 4_000), ("tests.simulation", 0))
+    tests: tuple[str, ...] = ()
 
 
-def _one(name: str, rule: int, file: str, old: str, new: str) -> Mutation:
-    return Mutation(name, rule, [(file, old, new)])
+def _one(name: str, rule: int, file: str, old: str, new: str, *tests: str) -> Mutation:
+    return Mutation(name, rule, [(file, old, new)], tests=tests)
 
 
 _FENCE = "return shard if shard is not None and (shard.version, shard.owner) == (version, owner) else None"
@@ -92,7 +106,14 @@ MUTATIONS = [
         "if row is not None and self._known(row):",
         "if row is not None and False:",
     ),
-    _one("a commit's predecessors stay", 8, WINDOW, "                self._forget_former(row)\n", ""),
+    _one(
+        "a commit's predecessors stay",
+        8,
+        WINDOW,
+        "                self._forget_former(row)\n",
+        "",
+        _WINDOW + "test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor",
+    ),
     _one(
         "what overruled stays after the commit",
         10,
@@ -101,6 +122,7 @@ MUTATIONS = [
         "            elif op.kind is Kind.PARK",
         "                self._forget_client_op(op.uuid)\n                if op.uuid not in batch.final:\n"
         "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is Kind.PARK",
+        _WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
     ),
     _one(
         "write does not overrule load",
@@ -360,20 +382,29 @@ MUTATIONS = [
     ),
     _one(
         "result of a handed over attempt forgotten",
-        23,
+        25,
         "engine/dispatcher.py",
         "            self.results.bring(shard.shard_id, flight, conclusion)\n",
         "            pass\n",
+        _RARE + "test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner",
     ),
     _one(
         "result applied to whatever there is",
-        23,
+        25,
         WINDOW,
         "        if present is None or present.generation != op.expected:\n            return None\n        if kind is Kind.CONCLUDE",
         "        if present is None or present.generation != op.expected and kind is not Kind.CONCLUDE:\n"
         "            return None\n        if kind is Kind.CONCLUDE",
+        _WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
     ),
-    _one("409 before the end is durable", 16, WINDOW, "            batch.relied_on.add(uuid)\n", ""),
+    _one(
+        "409 before the end is durable",
+        16,
+        WINDOW,
+        "            batch.relied_on.add(uuid)\n",
+        "",
+        _WINDOW + "test_not_pending_is_said_only_with_the_delete_of_what_has_finished",
+    ),
     Mutation(
         "no lease",
         6,
@@ -391,6 +422,7 @@ MUTATIONS = [
         "engine/supervisor.py",
         "        if not self._verified or done >= context.namespaces_until:\n            await self._verify()\n",
         "",
+        _SUPERVISOR + "test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took",
     ),
     _one(
         "early by a millisecond",
@@ -420,24 +452,27 @@ MUTATIONS = [
         "engine/admission.py",
         "\nDEFERRED_PART = 4\n",
         "\nDEFERRED_PART = 1\n",
+        _LATENESS + "test_healthy_timers_are_on_time_beside_a_hung_host",
     ),
     _one(
         "a request that was not sent counts",
-        23,
+        24,
         "engine/dispatcher.py",
         "        if isinstance(outcome, NotSent):\n",
         "        if False:\n",
+        _LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
     ),
     _one(
         "a timer that was not sent is forgotten",
-        23,
+        24,
         WINDOW,
         "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
         "if self._end_flight(flight) and False:",
+        _LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
     ),
     _one(
         "what was not sent comes back although it was overruled",
-        23,
+        24,
         WINDOW,
         "if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:",
         "if self._end_flight(flight) and flight.row.key <= self.horizon:",
@@ -457,6 +492,7 @@ MUTATIONS = [
         WINDOW,
         "            self._refused.append((boot_us, op))\n",
         "            pass\n",
+        _WINDOW + "test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten",
     ),
     _one(
         "forwarded write taken in any version",
@@ -464,6 +500,7 @@ MUTATIONS = [
         "service.py",
         "version not in (None, window.version):",
         "False:",
+        _FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
     ),
     _one(
         "what was sent is sent again elsewhere",
@@ -472,6 +509,7 @@ MUTATIONS = [
         "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n        for sent in sent_before.values():\n"
         '            sent.settle(ShardMoved("gone"))\n',
+        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
     ),
     _one(
         "an unknown outcome told too early",
@@ -480,6 +518,7 @@ MUTATIONS = [
         "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n"
         "        self._tell_unknown(list(sent_before.values()))\n",
+        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
     ),
     _one("a batch under way passes for undone", 20, SHARD, 'ShardUnavailable("whether', 'ShardMoved("whether'),
     Mutation(
@@ -493,15 +532,31 @@ MUTATIONS = [
             ),
             (SESSION, "issued + message.elapsed_us + op.budget_us", "self._heard_at + op.budget_us"),
         ],
+        tests=(_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",),
     ),
-    _one("a former connection still counts", 22, "cluster/cluster.py", "former.void()", "pass"),
-    _one("repeated writes are done twice", 22, SESSION, "if op.id <= self._last_id:", "if False:"),
+    _one(
+        "a former connection still counts",
+        22,
+        "cluster/cluster.py",
+        "former.void()",
+        "pass",
+        _NODES + "test_a_new_connection_makes_the_former_void_and_no_other",
+    ),
+    _one(
+        "repeated writes are done twice",
+        22,
+        SESSION,
+        "if op.id <= self._last_id:",
+        "if False:",
+        _LINK + "test_a_write_counts_once_and_in_the_version_that_it_names",
+    ),
     _one(
         "a write is taken before its namespace is read",
         23,
         SESSION,
         "if self._local.knows_namespace(op.namespace, op.namespace_version):",
         "if True:",
+        _LINK + "test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it",
     ),
     _one("a change of a namespace is acknowledged at once", 23, "service.py", "await until_known_everywhere(", "("),
     _one(
@@ -510,6 +565,7 @@ MUTATIONS = [
         SESSION,
         "            await self._local.refresh_namespaces()\n        except TocsinError:",
         "            pass\n        except TocsinError:",
+        _LINK + "test_a_node_confirms_once_it_has_read_the_namespaces",
     ),
     _one(
         "a claim is used before the namespaces are read",
@@ -540,6 +596,7 @@ MUTATIONS = [
         "engine/context.py",
         "if self._learned_from.get(namespace.name, 0) < number:",
         "if True:",
+        _NAMESPACES + "test_a_reading_of_before_does_not_undo_a_later_one",
     ),
     _one(
         "what waits for a destination is called in a paused namespace",
@@ -554,17 +611,141 @@ MUTATIONS = [
         MEMORY,
         "stored is None or stored.version != namespace.version - 1:",
         "stored is None:",
+        _NAMESPACES + "test_changes_at_two_nodes_at_once_both_count",
+    ),
+    _one(
+        "a store that claims without comparing the counter",
+        6,
+        MEMORY,
+        "            if member is None or member.counter != standing_still[1]:\n",
+        "            if member is None:\n",
+        _RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    _one(
+        "a claim that names no counter",
+        6,
+        SUPERVISOR,
+        "owner=context.incarnation, standing_still=standing\n",
+        "owner=context.incarnation, standing_still=None\n",
+        _RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    _one(
+        "lease counted from the answer",
+        6,
+        SUPERVISOR,
+        "        self._last_ok = sent\n",
+        "        self._last_ok = done\n",
+        _RARE + "test_the_lease_counts_from_when_the_heartbeat_was_sent",
+    ),
+    _one(
+        "what waits is called although the clock went back",
+        12,
+        DISPATCHER,
+        "if row.key[0] <= now and not (namespace is not None and namespace.paused):",
+        "if not (namespace is not None and namespace.paused):",
+        _RARE + "test_what_waits_while_the_clock_is_set_back_is_not_called_early",
+    ),
+    _one(
+        "what was read for a batch outlives the claim",
+        17,
+        SHARD,
+        "        self._adrift = []\n        self._fetched = ([], {})\n        self._last",
+        "        self._adrift = []\n        self._last",
+        _RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    _one(
+        "what is being read for a batch outlives the claim",
+        17,
+        SHARD,
+        "(uuids, found) if self.window is window else ([], {})",
+        "(uuids, found)",
+        _RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    _one(
+        "a forwarded write is taken after its time",
+        21,
+        "service.py",
+        '        if write.deadline_us <= self._context.clock.boottime_us():\n            raise RequestExpired("the time budget ran out before it could be',
+        '        if False:\n            raise RequestExpired("the time budget ran out before it could be',
+        _FORWARDED + "test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard",
+    ),
+    _one(
+        "a write that waited is written after its time",
+        21,
+        WINDOW,
+        "            if op.deadline_us is not None and op.deadline_us <= boot_us:\n                self.pending",
+        "            if False:\n                self.pending",
+    ),
+    _one(
+        "the age of a message does not count",
+        21,
+        SESSION,
+        "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
+        "if issued is None:",
+        _LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+    ),
+    _one(
+        "who leaves disowns the last write that it took",
+        20,
+        SESSION,
+        "encode(Bye(self._last_id))",
+        "encode(Bye(self._last_id - 1))",
+        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    _one(
+        "the last write that one who left had taken is sent again",
+        20,
+        LINK,
+        "[number for number in self._in_flight if number > last_id]",
+        "[number for number in self._in_flight if number >= last_id]",
+        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    _one(
+        "a failed attempt completes its timer",
+        0,
+        ATTEMPTS,
+        "after.executed_at = Status.FAILED, now_us",
+        "after.executed_at = Status.COMPLETED, now_us",
+    ),
+    _one("a failed attempt is the last one", 0, ATTEMPTS, "    if not verdict.final:\n", "    if False:\n"),
+    _one(
+        "one attempt fewer than the policy allows",
+        0,
+        "model/retry.py",
+        "if attempts_made >= policy.max_attempts:",
+        "if attempts_made >= policy.max_attempts - 1:",
+    ),
+    _one(
+        "destinations are remembered for ever",
+        0,
+        "engine/admission.py",
+        "            self.destinations.pop(destination.name, None)\n            return\n",
+        "            return\n",
+    ),
+    _one(
+        "attempts of former claims are remembered for ever",
+        0,
+        SHARD,
+        "            self._adrift.remove(flight)\n",
+        "            pass\n",
     ),
 ]
 
 
 def misfits(mutation: Mutation) -> list[str]:
-    """Edits whose text does not occur exactly once in today's source."""
-    return [
+    """Edits whose text does not occur exactly once in today's source, and tests that there are not."""
+    found = [
         f"{mutation.name}: {(SOURCE / file).read_text().count(old)} times in {file}: {old!r}"
         for file, old, _ in mutation.edits
         if (SOURCE / file).read_text().count(old) != 1
     ]
+    for node in mutation.tests:
+        file, _, test = node.partition("::")
+        path = SOURCE.parents[1] / file
+        texts = [path, *(SOURCE / "testing").glob("store_conformance*.py")] if path.is_file() else []
+        if not any(f"def {test.rpartition('::')[2]}(" in text.read_text() for text in texts):
+            found.append(f"{mutation.name}: no test {node}")
+    return found
 
 
 def apply(mutation: Mutation, source: Path) -> None:

@@ -217,7 +217,30 @@ class Node:
                 yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.bytes}"
         if self.context.window_timers or self.context.window_bytes:
             yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
-        if self.supervisor.dispatcher.waiting:
-            yield f"{self.name}: {self.supervisor.dispatcher.waiting} timers wait for a destination"
-        if self.supervisor.dispatcher.in_flight:
-            yield f"{self.name}: {self.supervisor.dispatcher.in_flight} callbacks in flight"
+        for account, left in self._accounts(self.supervisor):
+            if left:
+                yield f"{self.name}: {account}: {left}"
+
+    def _accounts(self, supervisor: Supervisor) -> Iterator[tuple[str, object]]:
+        dispatcher, admission = supervisor.dispatcher, supervisor.dispatcher._admission
+        yield "callbacks in flight", dispatcher.in_flight or admission._in_flight_of
+        yield "timers that wait for a destination", dispatcher.waiting or admission._deferred
+        yield "queues that wait for a turn", admission.blocked
+        yield (
+            "shards that wait for a slot",
+            [shard.shard_id for shard in (*dispatcher._starved, *dispatcher._continuing)],
+        )
+        # Whoever did not answer is remembered for a while, with a lower limit, and everybody else is forgotten.
+        others = [each for each in admission.destinations.values() if each not in admission._idle]
+        yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
+        yield "attempts of former claims", [flight for shard in supervisor.shards.values() for flight in shard._adrift]
+        yield "results on their way to another owner", supervisor.results.pending
+        # Lanes and what is done regularly, once each, and one thing at a time for each shard.
+        most = len(supervisor._lanes) + 4 + supervisor.total_shards
+        yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
+        if self.service is not None:
+            yield "writes that wait for a batch", self.service.writes_waiting
+        if self.cluster is not None:
+            yield "writes that wait for an owner", self.cluster.router.waiting
+            yield "links", [link.address for link in self.cluster._links.values() if not link.idle]
+            yield "writes of other nodes", sum(each._under_way for each in self.cluster._sessions.values())

@@ -14,6 +14,8 @@ from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import format_instant
 from tocsin.ports.callback import Exchange, Ring
 
+from .ledger import Answer
+
 if TYPE_CHECKING:
     from .node import Node
     from .world import World
@@ -72,19 +74,19 @@ class Receiver:
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
         world.rang(uuid, token, ring, self._node, self._now_us())
-        outcome, delay_s, final, conclusive = self._decide(token, ring)
+        outcome, delay_s, answer = self._decide(token, ring)
         if delay_s * 1e6 >= ring.timeout_us:
-            outcome, delay_s, final, conclusive = NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
+            outcome, delay_s, answer = NoResponse("TIMEOUT"), ring.timeout_us / 1e6, Answer.FAILED
         delay_s = max(delay_s, 0.0001)
         if world.faulty and rng.random() < 0.02:
             # Received and answered, but too late for the service.
-            outcome, final, conclusive = NoResponse("CONNECTION_FAILED"), False, False
+            outcome, answer = NoResponse("CONNECTION_FAILED"), Answer.FAILED
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
         def end() -> None:
             if self.connected:
-                world.say("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, final)
-                world.ledger.answered(token, final=final, conclusive=conclusive)
+                world.say("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
+                world.ledger.answered(uuid, token, answer)
                 done(exchange)
 
         loop.call_later(delay_s, end)
@@ -93,8 +95,8 @@ class Receiver:
         if self.connected:
             done(exchange)
 
-    def _decide(self, token: int, ring: Ring) -> tuple[Outcome, float, bool, bool]:
-        """(outcome, seconds, whether it is final for the whole chain, whether this token is through)."""
+    def _decide(self, token: int, ring: Ring) -> tuple[Outcome, float, Answer]:
+        """(outcome, seconds, what that says)."""
         world, rng = self._world, self._rng
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
@@ -103,25 +105,30 @@ class Receiver:
             return (
                 Response(200, rng.choice((b"", b'{"ok":true}'))),
                 min(delay_s, 0.2) if world.healed else delay_s,
-                True,
-                True,
+                Answer.DONE,
             )
         if hangs or self.destination(ring.url) in world.broken_hosts or chance < 0.6:
-            return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, False, False
+            return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, Answer.FAILED
         if chance < 0.75:
-            return Response(500), delay_s, False, False
+            return Response(500), delay_s, Answer.FAILED
         if chance < 0.8:
-            return Response(503, b"", "1"), delay_s, False, False
+            return Response(503, b"", "1"), delay_s, Answer.FAILED
         if chance < 0.84:
-            return Response(404), delay_s, True, True
+            return Response(404), delay_s, Answer.REFUSED
         if chance < 0.88:
-            return Response(200, b'{"ok":false}'), delay_s, False, False
+            return Response(200, b'{"ok":false}'), delay_s, Answer.FAILED
         if chance < 0.9:
-            return Response(200, b"<html>"), delay_s, False, False
+            return Response(200, b"<html>"), delay_s, Answer.FAILED
         due = ring.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
-        child = world.ledger.token(due, world.true_us(), parent=token, single=token in world.ledger.single)
+        child = world.ledger.token(
+            due,
+            world.true_us(),
+            parent=token,
+            single=token in world.ledger.single,
+            attempts_max=world.ledger.attempts_max.get(token, 0),
+        )
         body = b'{"ok":true,"nextExecuteAt":"%s","payload":{"token":%d}}' % (format_instant(due).encode(), child)
-        return Response(200, body), delay_s, False, True
+        return Response(200, body), delay_s, Answer.RESCHEDULED
 
     async def close(self) -> None:
         """Nothing to close."""

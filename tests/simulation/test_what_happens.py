@@ -28,7 +28,8 @@ CONSEQUENCES = {
     "a member is forgotten",
     # Writes between nodes, in each of the three ways in which they can end.
     "WritesForwarded answered", "WritesForwarded moved", "WritesForwarded unknown", "PeerLost", "PeerConnected",
-    # What clients hear.
+    # How timers end, and what clients hear.
+    "finished completed", "finished failed", "finished canceled", "finished exhausted",
     "hears ok", "hears ShardUnavailable", "hears RequestExpired", "hears TimerNotFound", "hears TimerNotPending",
 }  # fmt: skip
 
@@ -52,6 +53,10 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield f"{name} {detail}"
             case ["client hears", _, _, answer]:
                 yield f"hears {answer}"
+            case ["history", status, attempts, most]:
+                yield f"finished {status}"
+                if status == "failed" and attempts == most > 1:
+                    yield "finished exhausted"
             case [_, "batch", place, *_]:
                 # Such as "shard 1 v3 of 8c1f".
                 _, shard, version, *_ = place.split()

@@ -90,6 +90,8 @@ class World:
             queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
             frame_writes_max=rng.choice((1, 2, 500)),
             message_age_max_us=rng.choice((2, 10)) * SECOND,
+            # Longer than the store takes, so that nothing is waited for any more once all clients have ended.
+            answer_grace_us=self.limits.store_timeout_us + 5 * SECOND,
         )
         self.network = Network(self)
         names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
@@ -299,17 +301,22 @@ class World:
         for node in self.nodes:
             for leak in node.leaks():
                 self.broken("LEAKED", leak)
-        for uuid in self.ledger.possible:
-            self._check_history(uuid)
+        self._check_history()
 
-    def _check_history(self, uuid: bytes) -> None:
-        states = self.ledger.states(uuid)
-        if len(states) == 1 and uuid in self.ledger.created and self.violation is None:
-            kept = [shard.history[uuid] for shard in self.store._shards.values() if uuid in shard.history]
-            for row in (row for versions in kept for row in versions.values()):
-                timer = decode_record(row.record)
-                self.ledger.finished_after(uuid, timer.attempts)
-            if not kept:
+    def _check_history(self) -> None:
+        """Whoever finished has left a trace, and every trace is true."""
+        told: set[bytes] = set()
+        for shard in self.store._shards.values():
+            for uuid, versions in shard.history.items():
+                told.add(uuid)
+                for row in versions.values():
+                    timer = decode_record(row.record)
+                    if timer.status is not row.status:
+                        self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
+                    self.say("history", timer.status.value, timer.attempts, timer.policy.max_attempts)
+                    self.ledger.finished_as(uuid, token_of(timer.payload), timer)
+        for uuid, states in self.ledger.possible.items():
+            if len(states) == 1 and uuid in self.ledger.created and uuid not in told:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")
 
 

@@ -1,0 +1,146 @@
+"""Rules that only matter when rare things happen in one order, which seeds seldom bring about: scenarios in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tests.simulation.crowd import SECOND, Crowd
+from tocsin.engine.rows import Kind, Op, Reply
+from tocsin.engine.window import stored
+from tocsin.model.errors import StoreUnavailable
+from tocsin.ports.store import Found, Member, ShardBatch
+
+OTHER = b"o" * 16
+
+
+def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
+    crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1)
+    for i in range(2):
+        crowd.keep(f"t{i}", "hung", 5, timeout_s=0.3)
+
+    async def set_back() -> None:
+        await asyncio.sleep(5.1 - crowd.loop.time())
+        assert (len(crowd.receivers.calls), crowd.supervisor.dispatcher.waiting) == (1, 1)
+        # Less than a node has to notice.
+        crowd.clock.jump(-400_000)
+
+    crowd.run(10, set_back)
+    assert [call.ring.timer_id for call in crowd.receivers.calls] == ["t0", "t1"]
+    assert all(call.ring.fired_at >= call.ring.execute_at for call in crowd.receivers.calls)
+
+
+def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
+    """Claimed from all the same, it would write on with a lease that the new owner does not know of."""
+    crowd = Crowd()
+    claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
+
+    async def claim_once_it_woke(
+        shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        tries.append(standing_still)
+        await crowd.store.heartbeat(Member(OTHER, "o", "", 8))
+        return await claim(shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still)
+
+    async def before() -> None:
+        await crowd.store.heartbeat(Member(OTHER, "o", "", 7))
+        await claim(0, expected_version=0, owner=OTHER)
+        crowd.store.claim = claim_once_it_woke  # type: ignore[method-assign]
+
+    crowd.run(10, before=before)
+    assert tries == [(OTHER, 7)]
+    assert crowd.store._shards[0].owner == OTHER
+
+
+def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
+    """Others count from when it reached the store: a slow answer must not make this node's time longer than theirs."""
+    crowd = Crowd()
+    for i in range(200):
+        crowd.keep(f"t{i}", "fine", i / 10)
+    write, sent_us = crowd.store.heartbeat, list[int]()
+
+    async def heartbeat(member: Member) -> int:
+        if sent_us:
+            raise StoreUnavailable("out of reach")
+        answer = await write(member)
+        if crowd.loop.time() > 5:
+            sent_us.append(crowd.now_us())
+            await asyncio.sleep(2.5)
+        return answer
+
+    crowd.store.heartbeat = heartbeat  # type: ignore[method-assign]
+    crowd.run(20)
+    last_us = max(call.at_us for call in crowd.receivers.calls)
+    assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
+
+
+def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:
+    crowd = Crowd()
+    crowd.keep("t", "hung", 5, timeout_s=4)
+    brought: list[tuple[int, Kind, float]] = []
+
+    def submit(shard_id: int, op: Op, reply: Reply) -> None:
+        brought.append((shard_id, op.kind, crowd.loop.time()))
+        reply(None)
+
+    async def leave() -> None:
+        crowd.supervisor.results.submit = submit
+        for second in range(5):
+            await crowd.store.heartbeat(Member(OTHER, "o", "o:1", second))
+            await asyncio.sleep(1.0)
+        assert crowd.supervisor.dispatcher.in_flight == 1
+        await crowd.supervisor.close()
+        assert crowd.store._shards[0].owner is None
+
+    crowd.run(10, leave)
+    ((shard_id, kind, at_s),) = brought
+    assert (shard_id, kind) == (0, Kind.CONCLUDE)
+    assert at_s >= 9
+
+
+@pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
+def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
+    """Between the two claims another node had the shard, and created the timer that the first reading did not find."""
+    crowd = Crowd()
+    created = stored(crowd.row("t", "fine", 60))
+    answers: list[object] = []
+
+    async def change_hands() -> None:
+        store, shard = crowd.store, crowd.supervisor.shards[0]
+        assert shard.window is not None
+        shard.lose("fenced")
+        theirs = await store.claim(0, expected_version=1, owner=OTHER)
+        assert theirs == 2
+        batch = ShardBatch(0, theirs, OTHER)
+        batch.upserts = [created]
+        await store.apply([batch])
+        ours = await store.claim(0, expected_version=theirs, owner=crowd.context.incarnation)
+        assert ours == 3
+        shard.own(ours)
+
+    async def delete() -> None:
+        shard, read = crowd.supervisor.shards[0], crowd.store.fetch
+        assert shard.window is not None
+        # Without a poke of the lane, whose part this scenario plays.
+        shard.window.accept(Op(Kind.DELETE, created.uuid, "a", reply=lambda answer: None))
+
+        async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+            found = await read(shard_id, uuids)
+            if lost == "during the reading":
+                await change_hands()
+            return found
+
+        crowd.store.fetch = fetch  # type: ignore[method-assign]
+        await shard.fetch(100)
+        crowd.store.fetch = read  # type: ignore[method-assign]
+        if lost == "after the reading":
+            await change_hands()
+        shard.window.accept(Op(Kind.DELETE, created.uuid, "a", reply=answers.append))
+        assert shard.assemble(100, 0) is None
+        shard.lane.poke(shard, urgent=True)
+
+    crowd.run(5, delete)
+    assert answers == [None]
+    assert not crowd.store._shards[0].live
