@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.mutations import Mutation
+from tests.simulation.mutation import Mutation
 
 CALL = "agent/orchestration/service_call.py"
 CHECKS = "agent/execution/checks.py"

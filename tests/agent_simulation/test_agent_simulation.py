@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutations import misfits
+from tests.simulation.mutation import misfits
 
 from .mutations import MUTATIONS
 from .world import World

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tests.agent_simulation import mutations as agent
 
-from .mutations import MUTATIONS, SOURCE, Mutation, apply
+from .mutation import SOURCE, Mutation, apply
+from .mutations import MUTATIONS
 
 _ROOT = SOURCE.parents[1]
 

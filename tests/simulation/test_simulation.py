@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from .mutations import MUTATIONS, misfits
+from .mutation import misfits
+from .mutations import MUTATIONS
 from .world import World
 
 _CHUNK = 25
