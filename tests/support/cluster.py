@@ -147,9 +147,16 @@ async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
 @asynccontextmanager
 async def running(*servers: ServerProcess) -> AsyncIterator[None]:
     """Starts them, the first alone, since it makes the tables; at the end kills whoever still runs."""
-    try:
+    async with ended(*servers):
         await servers[0].start()
         await asyncio.gather(*(server.start() for server in servers[1:]))
+        yield
+
+
+@asynccontextmanager
+async def ended(*servers: ServerProcess) -> AsyncIterator[None]:
+    """At the end kills those that were started meanwhile and still run."""
+    try:
         yield
     finally:
         for server in servers:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import node, now_us, running, shared_by, until
+from tests.support.cluster import ended, node, now_us, running, shared_by, until
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
@@ -47,7 +47,7 @@ async def test_shards_change_hands_while_callbacks_take_long(leaves: bool, tmp_p
         def arrivals(kind: str) -> Counter[str]:
             return Counter(path for path, _ in receiver.arrivals if path.startswith(f"/{kind}"))
 
-        async with running(*((one, two) if leaves else (one,))):
+        async with ended(two), running(*((one, two) if leaves else (one,))):
             if leaves:
                 await shared_by([one, two], {"one", "two"})
             began = now_us()
