@@ -277,6 +277,7 @@ class Chaos:
         self._world.broken_hosts.add(host)
         await asyncio.sleep(self._rng.uniform(0.5, 8))
         self._world.broken_hosts.discard(host)
+        self._world.answering_since_us[host] = self._world.true_us()
 
     async def _bad_row(self, node: Node) -> None:
         """A row that nobody can decode appears, as after a fault of the disk or of another program."""

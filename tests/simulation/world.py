@@ -71,6 +71,8 @@ class World:
         )
         self.hosts = [f"host{i}" for i in range(rng.choice((1, 2, 3)))]
         self.broken_hosts: set[str] = set()
+        #: When a host that had fallen silent began to answer again.
+        self.answering_since_us: dict[str, int] = {}
         #: Whether many large timers of a namespace of their own are due at a host that answers nobody until all is healed.
         self.crowded = self.rng("crowd").random() < 0.3
         if self.crowded:
@@ -168,9 +170,9 @@ class World:
         self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
         self.ledger.sent(uuid, ring.attempt)
         if ring.attempt == 1 and ring.namespace != CROWD_NAMESPACE:
-            self._check_late(uuid, token, ring.execute_at)
+            self._check_late(uuid, token, ring)
 
-    def _check_late(self, uuid: bytes, token: int, execute_at: int) -> None:
+    def _check_late(self, uuid: bytes, token: int, ring: Ring) -> None:
         """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
         limits = self.limits
         if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50 or limits.destination_in_flight_max < 4:
@@ -178,10 +180,12 @@ class World:
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
+        host = ring.url.split("/")[2]
         promised_us = self.ledger.late_since(token)
-        if promised_us is None:
+        if promised_us is None or host in self.broken_hosts:
             return
-        late_us = self.true_us() - max(promised_us, execute_at, self.healed_at_us if self.faulty else 0)
+        answering_us = max(self.answering_since_us.get(host, 0), self.healed_at_us if self.faulty else 0)
+        late_us = self.true_us() - max(promised_us, ring.execute_at, answering_us)
         if late_us > (LATE_US_MAX if not self.faulty else LATE_HEALED_US_MAX) and (self.healed or not self.faulty):
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 
