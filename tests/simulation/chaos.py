@@ -80,6 +80,8 @@ class Chaos:
             node.thaw()
             node.clock.correct()
         world.network.cuts.clear()
+        for host in world.broken_hosts:
+            world.answering_since_us[host] = world.true_us()
         world.broken_hosts.clear()
         for name in world.paused_namespaces.copy():
             await self._set_paused(name, False)
