@@ -175,8 +175,10 @@ class World:
     def _check_late(self, uuid: bytes, token: int, ring: Ring) -> None:
         """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
         limits = self.limits
-        if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50 or limits.destination_in_flight_max < 4:
-            # Behind one or two slow answers of its own host a timer may wait for long.
+        if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50:
+            return
+        if limits.destination_in_flight_max < 4 or limits.window_timers_max < 50:
+            # Behind a few slow answers of its own host, with room for one in memory, a timer may wait for long.
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
