@@ -36,7 +36,7 @@ SECOND = 1_000_000
 ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
 #: In a run without faults; a host that falls silent is called less for a while, and what is suspended comes back later.
-LATE_US_MAX = 10 * SECOND
+LATE_US_MAX = 20 * SECOND
 #: After all faults are gone, with everything that they have delayed due at once; some nodes make one call at a time.
 LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
