@@ -226,8 +226,10 @@ class Client:
         """As the node knows the namespace now, the timer is to be called, or as it is later."""
         payload = op.timer.payload if op.timer is not None else op.changes.payload if op.changes is not None else UNSET
         if payload is not UNSET and node.context is not None:
-            known = node.context.namespaces[self._namespace]
-            self._world.ledger.taken(token_of(payload), secret_number(known.secret))
+            known = node.context.namespaces.get(self._namespace)
+            # A node that has died and begun anew since it was asked takes nothing.
+            if known is not None:
+                self._world.ledger.taken(token_of(payload), secret_number(known.secret))
 
     def _view(self, node: Node) -> None:
         shard = node.shard(self.shard_id)
