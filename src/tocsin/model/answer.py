@@ -86,7 +86,7 @@ _RETRIED_4XX = frozenset({408, 425, 429})
 
 
 def judge(
-    outcome: Outcome,
+    outcome: Response | NoResponse,
     *,
     now_us: int,
     retry_after_us_max: int,
@@ -100,9 +100,9 @@ def judge(
     reschedule beyond it, or with a payload over `payload_bytes_max` or with more than `payload_depth_max` arrays and objects
     within one another, counts as an invalid response (and is retried).
     """
-    if isinstance(outcome, NoResponse | NotSent):
+    if isinstance(outcome, NoResponse):
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
-        return Failed(text, final=isinstance(outcome, NoResponse) and outcome.final)
+        return Failed(text, final=outcome.final)
     status = outcome.status
     if 200 <= status < 300:
         if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}') and not outcome.truncated:
