@@ -36,7 +36,9 @@ SECOND = 1_000_000
 ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
 #: In a run without faults; a host that falls silent is called less for a while, and what is suspended comes back later.
-LATE_US_MAX = 20 * SECOND
+LATE_US_MAX = 10 * SECOND
+#: The same where a host gets a few calls at a time, some of which it does not answer.
+LATE_FEW_SLOTS_US_MAX = 20 * SECOND
 #: After all faults are gone, with everything that they have delayed due at once; some nodes make one call at a time.
 LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
@@ -188,7 +190,8 @@ class World:
             return
         answering_us = max(self.answering_since_us.get(host, 0), self.healed_at_us if self.faulty else 0)
         late_us = self.true_us() - max(promised_us, ring.execute_at, answering_us)
-        if late_us > (LATE_US_MAX if not self.faulty else LATE_HEALED_US_MAX) and (self.healed or not self.faulty):
+        usual_us = LATE_US_MAX if limits.destination_in_flight_max >= 50 else LATE_FEW_SLOTS_US_MAX
+        if late_us > (LATE_HEALED_US_MAX if self.faulty else usual_us) and (self.healed or not self.faulty):
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 
     def true_us(self) -> int:
