@@ -81,6 +81,12 @@ class TimerNotPending(Conflict):
     code = "TIMER_NOT_PENDING"
 
 
+class TimerExists(Conflict):
+    """A timer of that name exists, and the create asked not to replace it. Nothing was written."""
+
+    code = "TIMER_EXISTS"
+
+
 class NamespaceExists(Conflict):
     """A namespace of that name exists."""
 
@@ -94,7 +100,7 @@ class ServiceCallNotScheduled(Conflict):
 
 
 class IdempotencyConflict(Conflict):
-    """Another service call was submitted under the same id or idempotency key."""
+    """Something else was sent under the same id or idempotency key before. Nothing was written."""
 
     code = "IDEMPOTENCY_CONFLICT"
 
@@ -116,6 +122,13 @@ class ShardUnavailable(Unavailable):
 class ShardMoved(ShardUnavailable):
     """This node does not (or no longer) own the shard, and certainly nothing was written: whoever owns it now may be asked
     the same."""
+
+
+class ClusterUpgrading(Unavailable):
+    """A member of an earlier release couldn't read what would be written. Nothing was written; once every member runs this
+    release, the same request is accepted."""
+
+    code = "CLUSTER_UPGRADING"
 
 
 class Overloaded(Unavailable):

@@ -10,8 +10,9 @@ import msgspec
 from tocsin.model.errors import RecordTooNew, RecordUndecodable
 from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy
 
-#: Version of the record format. A node that meets a greater one leaves the shard to a newer node.
-RECORD_VERSION = 1
+#: The greatest version of the record format that this release reads. A node that meets a greater one leaves the shard to a
+#: newer node. A record has the smallest version that can say what it says, so that earlier releases read what they can.
+RECORD_VERSION = 2
 
 
 #: What reading or writing a record may raise because of what it holds: text that is none, numbers out of range, values nested
@@ -40,13 +41,21 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     error: str | None = None
 
 
+class CreateKey(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An idempotency key under which the timer was created: hashes, as text, of the key and of what was sent with it."""
+
+    key: str
+    body: str
+
+
 class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     """A timer as its owner shard knows it; all instants and durations are microseconds.
 
     `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
     `first_attempt_at` count from creation, an update of the instant, or a reschedule by the receiver. `firing` names what is
     fired, and is part of every attempt's `webhook-id`: another after each of these and after any other update.
-    `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings.
+    `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings. `keys` are the last few
+    idempotency keys, the newest last.
     """
 
     namespace: str
@@ -69,6 +78,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     attempt_log: tuple[Attempt, ...] = ()
     status: Status = Status.PENDING
     executed_at: int | None = None
+    keys: tuple[CreateKey, ...] = ()
 
     @property
     def policy(self) -> RetryPolicy:
@@ -83,12 +93,17 @@ class _Envelope(msgspec.Struct, gc=False):
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Timer)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
-_VERSION_PREFIX = b'{"v":%d,' % RECORD_VERSION
+_PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
+
+
+def needs_format_2(timer: Timer) -> bool:
+    """Whether an earlier release would lose something of the timer: then its record must be one that it leaves alone."""
+    return bool(timer.keys)
 
 
 def encode_record(timer: Timer) -> bytes:
     """The stored form: JSON text that a person can read in any database, its format version first."""
-    return _VERSION_PREFIX + _encoder.encode(timer)[1:]
+    return (_PREFIX_2 if needs_format_2(timer) else _PREFIX_1) + _encoder.encode(timer)[1:]
 
 
 def decode_record(record: bytes) -> Timer:
@@ -96,7 +111,7 @@ def decode_record(record: bytes) -> Timer:
 
     Raises RecordTooNew for a format of a later version, RecordUndecodable for anything else that can't be read.
     """
-    if not record.startswith(_VERSION_PREFIX):
+    if not record.startswith((_PREFIX_1, _PREFIX_2)):
         try:
             version = _envelope_decoder.decode(record).v
         except UNUSABLE as error:
