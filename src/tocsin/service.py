@@ -19,6 +19,7 @@ from tocsin.engine.rows import Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import (
+    ClusterUpgrading,
     Conflict,
     FieldError,
     InvalidInput,
@@ -183,6 +184,15 @@ class TimerService:
         if timers:
             await done
         return results
+
+    def require_format_2(self, what: str) -> None:
+        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
+        field of the request that asks for one."""
+        if not self._supervisor.format_2:
+            raise ClusterUpgrading(
+                f"{what} can't be stored yet: a node of an earlier release may still be running, which could not read it; "
+                "try again when every node runs this release"
+            )
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
