@@ -71,7 +71,11 @@ def test_record_format_2_waits_for_the_last_living_member_of_an_earlier_release(
 def test_an_earlier_release_understands_who_leaves() -> None:
     assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
     assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"
-    assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in ("leaving", "skewed", "outdated")
+    assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in (
+        "leaving",
+        "skewed",
+        "outdated",
+    )
 
 
 def test_alone_means_that_there_is_no_row_of_anybody() -> None:
