@@ -22,7 +22,8 @@ from tocsin.ports.store import GENERATION_BYTES
 class Op(msgspec.Struct, array_like=True, gc=False):
     """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
     sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
-    the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create."""
+    the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
+    JSON; empty for none."""
 
     id: int
     kind: int
@@ -34,7 +35,7 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     body: bytes
     brief: bool = False
     namespace_version: int = 0
-    condition: Condition | None = None
+    condition: bytes = b""
 
 
 class Ops(msgspec.Struct, tag="o", array_like=True):
@@ -101,7 +102,7 @@ class Answer(msgspec.Struct, array_like=True, gc=False):
     record: bytes = b""
     failure: Failure | None = None
     firing: str = ""
-    outcome: Outcome = Outcome.CREATED
+    outcome: str = ""
 
 
 class Answers(msgspec.Struct, tag="a", array_like=True):
@@ -161,6 +162,7 @@ class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 _changes = msgspec.json.Decoder(_Changes)
+_condition = msgspec.json.Decoder(Condition)
 
 
 class PeerConfused(Exception):
@@ -214,9 +216,11 @@ def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
         body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
         return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
-        sent = kind if condition is None else _CREATE_IF
         body = encode_record(timer)
-        return Op(id, sent, shard_id, version, uuid, namespace, budget_us, body, True, known, condition)
+        if condition is not None:
+            on = _json.encode(condition)
+            return Op(id, _CREATE_IF, shard_id, version, uuid, namespace, budget_us, body, True, known, on)
+        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, True, known)
     body = b"" if changes is None else _json.encode(changes)
     return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
 
@@ -226,8 +230,11 @@ def write_of(op: Op, deadline_us: int) -> Write:
     kind = _KINDS.get(op.kind)
     timer: Timer | None = None
     changes: Changes | None = None
+    condition: Condition | None = None
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
+        if op.kind == _CREATE_IF:
+            condition = _condition_of(op)
     elif kind is WriteKind.UPDATE:
         try:
             changes = _changes.decode(op.body)
@@ -255,16 +262,25 @@ def write_of(op: Op, deadline_us: int) -> Write:
         changes,
         deadline_us,
         op.namespace_version,
-        condition=op.condition,
+        condition=condition,
     )
+
+
+def _condition_of(op: Op) -> Condition:
+    try:
+        return _condition.decode(op.condition)
+    except ValueError as error:
+        raise RecordUndecodable(str(error)) from error
 
 
 def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:
     """A result as it travels."""
     if isinstance(result, Written):
-        if brief and result.timer.firing and result.outcome is Outcome.CREATED:
+        if result.outcome is not Outcome.CREATED:
+            return Answer(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
+        if brief and result.timer.firing:
             return Answer(id, result.next_attempt_at, firing=result.timer.firing)
-        return Answer(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
+        return Answer(id, result.next_attempt_at, encode_record(result.timer))
     if result is None:
         return Answer(id)
     fields = [(field.path, field.reason) for field in result.errors] if isinstance(result, InvalidInput) else []
@@ -278,7 +294,16 @@ def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinErro
     if answer.firing and sent is not None:
         sent.firing = answer.firing
         return Written(sent, answer.at)
-    return Written(decode_record(answer.record), answer.at, answer.outcome) if answer.record else None
+    if answer.outcome:
+        return Written(decode_record(answer.record), answer.at, _outcome_of(answer))
+    return Written(decode_record(answer.record), answer.at) if answer.record else None
+
+
+def _outcome_of(answer: Answer) -> Outcome:
+    try:
+        return Outcome(answer.outcome)
+    except ValueError as error:
+        raise RecordUndecodable(str(error)) from error
 
 
 def _error_of(failure: Failure) -> TocsinError:
