@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tocsin.completing import TimerView, complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row, Standing
@@ -23,7 +24,6 @@ from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,
     FieldError,
-    IdempotencyConflict,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
@@ -55,21 +55,6 @@ T = TypeVar("T")
 LIST_READS_MAX = 20
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
-#: Timers of a batch that get stored secrets before other requests get their turn.
-_COMPLETED_PER_TURN = 100
-
-
-class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
-    came to."""
-
-    timer: Timer
-    uuid: bytes
-    shard_id: int
-    next_attempt_at: int | None
-    parked: str | None = None
-    outcome: Outcome = Outcome.CREATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +118,7 @@ class TimerService:
         shard_id, uuid = await self._found(timer.namespace, timer.id)
         self._check_condition(condition)
         if withheld(timer.url, timer.headers):
-            for known in (await self._complete([(timer, condition)])).values():
+            for known in (await complete([(timer, condition)], self.get_many)).values():
                 if isinstance(known, TocsinError):
                     raise known
                 return known
@@ -182,7 +167,8 @@ class TimerService:
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
         on = conditions if conditions is not None else [None] * len(timers)
-        known = await self._complete([(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)])
+        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
+        known = await complete(incomplete, self.get_many)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
             settle_as(index, answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
@@ -216,7 +202,7 @@ class TimerService:
     def require_format_2(self, what: str) -> None:
         """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
         field of the request that asks for one."""
-        if not self._supervisor.format_2:
+        if self._shared and not self._supervisor.membership.format_2:
             raise ClusterUpgrading(
                 f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
                 "it; try again when every node runs this release"
@@ -265,35 +251,6 @@ class TimerService:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
-
-    async def _complete(self, timers: Sequence[tuple[Timer, Condition | None]]) -> dict[int, TimerView | TocsinError]:
-        """Gives the timers the stored secrets that they name as redacted. By the identity of the timer, what is answered
-        already: errors of those for which that fails; and repetitions, whose secrets may be stored no more."""
-        known: dict[int, TimerView | TocsinError] = {}
-        turns = 0
-        for namespace in {timer.namespace for timer, _ in timers}:
-            wanted = [(timer, condition) for timer, condition in timers if timer.namespace == namespace]
-            try:
-                stored = await self.get_many(namespace, {timer.id for timer, _ in wanted})
-            except TocsinError as error:
-                known.update((id(timer), error) for timer, _ in wanted)
-                continue
-            for timer, condition in wanted:
-                turns += 1
-                if turns % _COMPLETED_PER_TURN == 0:
-                    await asyncio.sleep(0)
-                view = stored.get(timer.id)
-                former = None if view is None else view.timer
-                try:
-                    if condition is not None and view is not None and condition.is_repeated(view.timer):
-                        known[id(timer)] = msgspec.structs.replace(view, outcome=Outcome.REPLAYED)
-                        continue
-                    timer.url = with_url(timer.url, None if former is None else former.url)
-                    if timer.headers is not None:
-                        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
-                except (InvalidInput, IdempotencyConflict) as error:
-                    known[id(timer)] = error
-        return known
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .mutation import Mutation
 
-WINDOW = "engine/window.py"
+EXISTING = "engine/existing.py"
+_KEYS = "keys = op.condition.keys_after(None if former is None else former.timer)"
 _REPEATS = "tests/properties/test_repeats.py::"
 _PERFECT = _REPEATS + "test_every_create_is_answered_as_a_perfect_memory_would"
 
@@ -18,61 +19,45 @@ MUTATIONS = [
     _one(
         "a timer that finished in memory counts as pending",
         26,
-        WINDOW,
-        "        elif uuid in self.finished:\n            batch.relied_on.add(uuid)\n            entry",
-        "        elif False:\n            entry",
+        EXISTING,
+        "    elif finished is not None:\n",
+        "    elif False:\n",
         _PERFECT,
     ),
+    _one("an end is answered before it is durable", 16, EXISTING, "        batch.relied_on.add(uuid)\n", "", _PERFECT),
     _one(
-        "an end is answered before it is durable",
-        16,
-        WINDOW,
-        "            batch.relied_on.add(uuid)\n            entry",
-        "            entry",
-        _PERFECT,
+        "what the same batch ended is not looked at", 26, EXISTING, "        ended = batch.ended[uuid]\n", "", _PERFECT
     ),
+    _one("a key is not remembered", 26, EXISTING, _KEYS, "keys = ()"),
+    _one("former keys are not carried over", 26, EXISTING, _KEYS, "keys = op.condition.keys_after(None)"),
     _one(
-        "what the same batch ended is not looked at",
+        "keys are stored before the batch is",
         26,
-        WINDOW,
-        "            ended = batch.ended[uuid]\n",
-        "",
-        _PERFECT,
-    ),
-    _one(
-        "a key is not remembered",
-        26,
-        WINDOW,
-        "keys = condition.keys_after(None if former is None else former.timer)",
-        "keys = ()",
-    ),
-    _one(
-        "former keys are not carried over",
-        26,
-        WINDOW,
-        "keys = condition.keys_after(None if former is None else former.timer)",
-        "keys = condition.keys_after(None)",
+        EXISTING,
+        "timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer",
+        "timer = op.timer\n    timer.keys = (*timer.keys, *keys)[-4:]",
+        "tests/unit/test_window.py::test_a_create_that_is_assembled_again_remembers_its_key_once",
     ),
     _one(
         "no history of a timer only for its keys",
         26,
-        WINDOW,
-        "        if timer.keys:\n            if retention_us",
-        "        if timer.keys and keeps(mode, timer):\n            if retention_us",
+        "engine/window.py",
+        "        if timer.keys:\n            timer, retention_us",
+        "        if timer.keys and keeps(mode, timer):\n            timer, retention_us",
     ),
     _one(
         "keys are forgotten with a short retention",
         26,
-        WINDOW,
-        "            retention_us = max(retention_us, KEYS_KEPT_US)\n",
-        "",
+        EXISTING,
+        "return timer, max(retention_us, KEYS_KEPT_US)",
+        "return timer, retention_us",
         "tests/unit/test_window.py::test_a_key_outlives_its_timer_by_a_day_in_a_slim_record",
     ),
     _one(
         "a create on a condition judges only what memory has",
         26,
-        WINDOW,
-        "            if found is not None and found.live is not None:\n                return decoded(found.live)\n",
+        EXISTING,
+        "    elif found is not None and found.live is not None:\n        return _decoded(found.live)\n",
         "",
     ),
     _one(
@@ -81,12 +66,5 @@ MUTATIONS = [
         "service.py",
         "            condition=op.condition,\n        )  # fmt: skip\n        self._forwarder",
         "        )  # fmt: skip\n        self._forwarder",
-    ),
-    _one(
-        "keys are stored before the batch is",
-        26,
-        WINDOW,
-        "timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer",
-        "timer = op.timer\n        timer.keys = (*timer.keys, *keys)[-4:]",
     ),
 ]

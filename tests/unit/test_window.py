@@ -331,6 +331,16 @@ def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
     assert bench.stored()[UUID].execute_at == 10
 
 
+def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
+    bench = Bench()
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    keyed(bench, "l")
+    bench.window.abandon(bench.assemble())
+    bench.commit(bench.assemble())
+    assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
+
+
 def test_a_create_that_finds_its_timer_in_flight_lets_the_result_count() -> None:
     bench = Bench()
     keyed(bench, "k")

@@ -185,7 +185,7 @@ class Supervisor:
             leaving=self.closing,
             skewed=self._skew.lasting,
             outdated=self._outdated,
-            beside_earlier=not self.format_2,
+            beside_earlier=not self.membership.format_2,
         )
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
@@ -253,11 +253,6 @@ class Supervisor:
         self._verified = True
 
     # ------------------------------------------------------------------ who owns what (the port Placement)
-
-    @property
-    def format_2(self) -> bool:
-        """Whether every node that may come to read a timer of this store reads record format 2."""
-        return self._context.store.capabilities.exclusive or self.membership.format_2
 
     @property
     def incarnation(self) -> bytes:
