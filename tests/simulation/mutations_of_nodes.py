@@ -456,7 +456,7 @@ MUTATIONS = [
         "destinations are remembered for ever",
         0,
         "engine/admission.py",
-        "            self.destinations.pop(destination.name, None)\n            return\n",
+        "            del self.destinations[destination.name]\n            return\n",
         "            return\n",
     ),
     one(

@@ -11,6 +11,7 @@ from tests.simulation.crowd import SECOND, Crowd
 from tocsin.engine.rows import Kind, Op, Reply
 from tocsin.engine.window import stored
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
 
 OTHER = b"o" * 16
@@ -30,6 +31,26 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
     crowd.run(10, set_back)
     assert [call.ring.timer_id for call in crowd.receivers.calls] == ["t0", "t1"]
     assert all(call.ring.fired_at >= call.ring.execute_at for call in crowd.receivers.calls)
+
+
+def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> None:
+    crowd = Crowd(callbacks_in_flight_max=5)
+    for i in range(5):
+        crowd.keep(f"h{i}", f"hung{i}", 5, timeout_s=2 + i)
+    # Its namespace has its share of the slots; its own host has room.
+    crowd.keep("w", "fine", 6)
+
+    async def cancel() -> None:
+        await asyncio.sleep(6.5 - crowd.loop.time())
+        admission = crowd.supervisor.dispatcher._admission
+        assert "fine" in admission.destinations
+        assert admission.blocked
+        crowd.supervisor.shards[0].accept(Op(Kind.DELETE, timer_uuid("a", "w"), "a"))
+        await asyncio.sleep(15)
+        assert "fine" not in admission.destinations
+
+    crowd.run(25, cancel)
+    assert "w" not in {call.ring.timer_id for call in crowd.receivers.calls}
 
 
 def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
