@@ -460,6 +460,22 @@ MUTATIONS = [
         "            return\n",
     ),
     one(
+        "a destination whose last waiting timer is gone is remembered for ever",
+        0,
+        "engine/dispatcher.py",
+        "        # It may have been the last that waited for it.\n        self._admission.settle(queue.destination)\n",
+        "",
+        _RARE + "test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled",
+    ),
+    one(
+        "heartbeats overtake one another",
+        25,
+        "engine/supervisor.py",
+        "        async with self._beating:\n            await self._beat_now()\n",
+        "        await self._beat_now()\n",
+        _RARE + "test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves",
+    ),
+    one(
         "attempts of former claims are remembered for ever",
         0,
         SHARD,
