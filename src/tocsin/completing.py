@@ -1,4 +1,4 @@
-"""Timers as clients see them, and creates that name stored secrets of theirs as redacted."""
+"""Creates that name stored secrets of their timers as redacted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from tocsin.listing import TimerView
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
@@ -14,19 +15,6 @@ from tocsin.model.withheld import with_headers, with_url
 
 #: Timers of a batch that get stored secrets before other requests get their turn.
 _COMPLETED_PER_TURN = 100
-
-
-class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
-    came to."""
-
-    timer: Timer
-    uuid: bytes
-    shard_id: int
-    next_attempt_at: int | None
-    parked: str | None = None
-    outcome: Outcome = Outcome.CREATED
 
 
 #: Reads timers of a namespace by their ids.

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
-from tocsin.completing import TimerView, complete
+from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row, Standing
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
+from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import (
     ClusterUpgrading,
@@ -28,7 +28,6 @@ from tocsin.model.errors import (
     NamespaceExists,
     NamespaceNotFound,
     Overloaded,
-    RecordUndecodable,
     RequestExpired,
     ShardMoved,
     ShardUnavailable,
@@ -38,39 +37,19 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
-from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
-from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
-#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
-LIST_READS_MAX = 20
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
-
-    namespace: str
-    statuses: frozenset[Status] = frozenset()
-    tags: tuple[str, ...] = ()
-    id_prefix: str = ""
-    execute_after: int | None = None
-    execute_before: int | None = None
-    limit: int = 100
-    cursor: str | None = None
-    reads_max: int = LIST_READS_MAX
 
 
 class TimerService:
@@ -123,7 +102,7 @@ class TimerService:
                     raise known
                 return known
         op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
-        return _view_of(await self._write(shard_id, op), shard_id)
+        return view_of(await self._write(shard_id, op), shard_id)
 
     def begin_create(
         self,
@@ -143,7 +122,7 @@ class TimerService:
         self._check_condition(condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
-            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
@@ -171,7 +150,7 @@ class TimerService:
         known = await complete(incomplete, self.get_many)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
-            settle_as(index, answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         def settle_as(index: int, result: TimerView | TocsinError) -> None:
             nonlocal left
@@ -215,7 +194,7 @@ class TimerService:
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
-        return _view_of_stored(row, shard_id)
+        return view_of_stored(row, shard_id)
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
@@ -226,10 +205,10 @@ class TimerService:
             shards.setdefault(shard_id, {})[uuid] = timer_id
         views = {}
         for shard_id, ids in shards.items():
-            for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
-                row = found.live or found.finished
-                if row:
-                    views[ids[uuid]] = _view_of_stored(row, shard_id)
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
+            rows = [row for each in found.values() if (row := each.live or each.finished)]
+            for view in await views_of_stored((row, shard_id) for row in rows):
+                views[ids[view.uuid]] = view
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
@@ -245,7 +224,7 @@ class TimerService:
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
-        return _view_of(answer, shard_id)
+        return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
@@ -539,56 +518,11 @@ class TimerService:
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
         await self._look_for(request.namespace)
-        namespace = self._namespace(request.namespace)
-        total = self._supervisor.total_shards
-        arc = namespace_hash(request.namespace)
-        query = ListQuery(
-            namespace=request.namespace,
-            shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
-            statuses=request.statuses or frozenset(Status),
-            tags=request.tags,
-            id_prefix=request.id_prefix,
-            execute_after=request.execute_after,
-            execute_before=request.execute_before,
-            cursor=read_cursor(request.cursor),
-            limit=request.limit,
-        )
-        views: list[TimerView] = []
-        cursor: ListCursor | None = query.cursor
-        for _ in range(request.reads_max):
-            page = await self._read(self._context.store.list(query))
-            views.extend(
-                _view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
-            )
-            cursor = page.cursor
-            if cursor is None or len(views) >= request.limit:
-                break
-            query = replace(query, cursor=cursor, limit=request.limit - len(views))
-        return views, write_cursor(cursor)
+        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
+        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
 _WRITES = {Kind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: Kind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")
-
-
-def _view_of(row: Row | None, shard_id: int) -> TimerView:
-    assert row is not None
-    at, uuid = row.key
-    if isinstance(row, Standing):
-        next_at = at if row.timer.status is Status.PENDING else None
-        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
-    return TimerView(row.timer, uuid, shard_id, at)
-
-
-def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
-    try:
-        timer = decode_record(row.record)
-    except RecordUndecodable as error:
-        reason = f"its stored record can't be read: {error}"
-        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
-        timer.tags = row.tags
-    if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
-    return TimerView(timer, row.uuid, shard_id, None)
