@@ -95,6 +95,9 @@ class Reader:
                 shown = ""
 
     def _do(self, block: Block) -> str:
+        if any(text in block.text for text in self._machine.stopped_before):
+            while self._servers:
+                self._servers.popitem()[1].interrupt()
         kind, ready = _server_of(block.text)
         printed = self._serve(block.text, kind, ready) if kind else self._own.run(block.text)
         print(f"-- line {block.line}\n{block.text}{printed}", flush=True)

@@ -14,21 +14,47 @@ class Machine(NamedTuple):
     running: tuple[str, ...] = ()
     #: Commands that were typed before, in the reader's own terminal.
     before: str = ""
+    #: Texts in blocks before which the reader ends all servers, as the page says.
+    stopped_before: tuple[str, ...] = ()
     postgresql: bool = False
     mysql: bool = False
 
 
 _SERVE, _ECHO = "tocsin serve", "tocsin echo --port 9000"
-#: A database, and a role that may do nothing elsewhere.
-_ROLE = """psql --quiet --dbname postgres --command "CREATE ROLE tocsin LOGIN PASSWORD 'secret'" """
+#: A database of each kind, with a role that may do nothing elsewhere.
+_POSTGRESQL = """
+psql --quiet --dbname postgres --command "CREATE ROLE tocsin LOGIN PASSWORD 'secret'"
+createdb --owner tocsin tocsin
+"""
+_MYSQL = """
+mysql --execute "CREATE USER tocsin IDENTIFIED BY 'secret'; CREATE DATABASE tocsin; GRANT ALL ON tocsin.* TO tocsin"
+"""
+#: A timer in a store, by a server that has ended when the page is read.
+_TIMER_IN_STORE = """
+tocsin serve --port {port} --store {store}://tocsin:secret@db.internal/tocsin --log-level error &
+until curl --silent --fail --output /dev/null http://127.0.0.1:{port}/readyz; do sleep 0.1; done
+tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1h --server http://127.0.0.1:{port}
+kill %%
+wait
+"""
 
 MACHINES = {
     "README.md": Machine(bare=True),
     "docs/tutorial/first-timer.md": Machine(bare=True),
     "docs/tutorial/service-calls.md": Machine(bare=True),
+    "docs/how-to/backup.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL
+        + _TIMER_IN_STORE.format(store="postgresql", port=8081)
+        + _MYSQL
+        + _TIMER_IN_STORE.format(store="mysql", port=8082),
+        stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        postgresql=True,
+        mysql=True,
+    ),
 }
 
-#: By page and line of text in the block: why it is not run.
+#: By page and a text in the block: why it is not run.
 NOT_RUN: dict[tuple[str, str], str] = {
-    ("docs/explanation/performance.md", "make bench"): "measures for minutes; tests/unit/bench tries its parts",
+    ("docs/explanation/performance.md", "make bench"): "measures for minutes",
 }
