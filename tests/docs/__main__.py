@@ -6,17 +6,20 @@ and 9000 are free there whatever else runs on the machine, `db.internal` is a na
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
 from tests.docs.machines import MACHINES, NOT_RUN, Machine
 from tests.docs.terminal import CommandFailed, Terminal
 from tests.support.mysql import MysqlServer
+from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 
 #: Commands that go on until somebody ends them, and what they print when they are ready. A second one of the same kind on
@@ -89,10 +92,23 @@ class Reader:
         for block in blocks_of(self._page):
             if block.language in SHELLS:
                 shown = "" if reason_not_to_run(self._page, block) else self._do(block)
-            elif not block.language and shown:
-                if missing := missing_lines(block.text, shown):
-                    raise CommandFailed(f"line {block.line} shows what was not printed: {missing}\nbut:\n{shown}")
-                shown = ""
+                continue
+            if not block.language and shown:
+                self._compare(block, shown)
+            elif block.language == "sql":
+                self._own.run(f"{self._machine.sql} <<'END_OF_SQL'\n{block.text}END_OF_SQL\n")
+            elif block.language == "toml":
+                self._own.run(f"tocsin config check --config <(cat <<'END_OF_FILE'\n{block.text}END_OF_FILE\n)\n")
+            elif block.language == "json":
+                json.loads(block.text)
+            shown = ""
+
+    def _compare(self, block: Block, shown: str) -> None:
+        """What the page shows was printed by the block before it, or is printed by a server within a moment."""
+        deadline = time.monotonic() + PATIENCE_S
+        while missing := missing_lines(block.text, shown + "".join(s.printed for s in self._servers.values())):
+            if time.monotonic() > deadline or not any([server.read_on() for server in self._servers.values()]):
+                raise CommandFailed(f"line {block.line} shows what was not printed: {missing}\nbut:\n{shown}")
 
     def _do(self, block: Block) -> str:
         if any(text in block.text for text in self._machine.stopped_before):

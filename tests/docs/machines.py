@@ -16,6 +16,8 @@ class Machine(NamedTuple):
     before: str = ""
     #: Texts in blocks before which the reader ends all servers, as the page says.
     stopped_before: tuple[str, ...] = ()
+    #: What reads the page's SQL.
+    sql: str = ""
     postgresql: bool = False
     mysql: bool = False
 
@@ -26,6 +28,7 @@ _POSTGRESQL = """
 psql --quiet --dbname postgres --command "CREATE ROLE tocsin LOGIN PASSWORD 'secret'"
 createdb --owner tocsin tocsin
 """
+_PSQL = "psql --quiet --set ON_ERROR_STOP=1 --dbname tocsin"
 _MYSQL = """
 mysql --execute "CREATE USER tocsin IDENTIFIED BY 'secret'; CREATE DATABASE tocsin; GRANT ALL ON tocsin.* TO tocsin"
 """
@@ -51,6 +54,13 @@ MACHINES = {
         stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
         postgresql=True,
         mysql=True,
+    ),
+    "docs/how-to/idempotent-receivers.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL
+        + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
+        sql=_PSQL,
+        postgresql=True,
     ),
 }
 
