@@ -62,9 +62,16 @@ MACHINES = {
         sql=_PSQL,
         postgresql=True,
     ),
+    "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
+    "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
+    "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
+    "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
+    "docs/how-to/verify-signatures.md": Machine(running=(_SERVE,)),
+    "docs/how-to/retries.md": Machine(running=(_SERVE, _ECHO)),
 }
 
 #: By page and a text in the block: why it is not run.
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/explanation/performance.md", "make bench"): "measures for minutes",
+    ("docs/how-to/nats.md", "nats sub"): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
 }
