@@ -170,7 +170,8 @@ def _text(ring: Ring) -> str:
 
 
 def _lag_us(body: dict[str, Any], now_us: int) -> int | None:
+    """How late a first attempt is. When a further one was due is not in a callback: `executeAt` is the instant asked for."""
     try:
-        return now_us - parse_instant(body["executeAt"])
+        return now_us - parse_instant(body["executeAt"]) if body["attempt"] == 1 else None
     except (KeyError, TypeError, ValueError):
         return None
