@@ -88,6 +88,8 @@ class Reader:
             self._own.run(self._machine.before)
         for command in self._machine.running:
             self._serve(command, *_server_of(command))
+        if self._machine.finds:
+            self._own.run(self._machine.finds)
         shown = ""
         for block in blocks_of(self._page):
             if block.language in SHELLS:

@@ -16,6 +16,8 @@ class Machine(NamedTuple):
     before: str = ""
     #: Texts in blocks before which the reader ends all servers, as the page says.
     stopped_before: tuple[str, ...] = ()
+    #: The same, typed when those servers run.
+    finds: str = ""
     #: What reads the page's SQL.
     sql: str = ""
     postgresql: bool = False
@@ -67,7 +69,7 @@ MACHINES = {
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
     "docs/how-to/verify-signatures.md": Machine(running=(_SERVE,)),
-    "docs/how-to/retries.md": Machine(running=(_SERVE, _ECHO)),
+    "docs/how-to/troubleshoot.md": Machine(running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"),
 }
 
 #: By page and a text in the block: why it is not run.
