@@ -109,7 +109,8 @@ class Reader:
         """What the page shows was printed by the block before it, or is printed by a server within a moment."""
         deadline = time.monotonic() + PATIENCE_S
         while missing := missing_lines(block.text, shown + "".join(s.printed for s in self._servers.values())):
-            if time.monotonic() > deadline or not any([server.read_on() for server in self._servers.values()]):
+            reading = [server.read_on() for server in self._servers.values()]
+            if time.monotonic() > deadline or not any(reading):
                 raise CommandFailed(f"line {block.line} shows what was not printed: {missing}\nbut:\n{shown}")
 
     def _do(self, block: Block) -> str:

@@ -59,8 +59,7 @@ MACHINES = {
     ),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
-        before=_POSTGRESQL
-        + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
+        before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
         sql=_PSQL,
         postgresql=True,
     ),
@@ -69,11 +68,16 @@ MACHINES = {
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
     "docs/how-to/verify-signatures.md": Machine(running=(_SERVE,)),
-    "docs/how-to/troubleshoot.md": Machine(running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"),
+    "docs/how-to/troubleshoot.md": Machine(
+        running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"
+    ),
 }
 
 #: By page and a text in the block: why it is not run.
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/explanation/performance.md", "make bench"): "measures for minutes",
-    ("docs/how-to/nats.md", "nats sub"): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
+    (
+        "docs/how-to/nats.md",
+        "nats sub",
+    ): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
 }

@@ -9,7 +9,9 @@ import typer
 from tocsin.cli.options import AgentDatabase, ConfigFile, DataDir, Store
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
 
-SHARDS_SHOWN = f"what the store has; a new one {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
+SHARDS_SHOWN = (
+    f"what the store has; a new one {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
+)
 
 
 def register(app: typer.Typer) -> None:
