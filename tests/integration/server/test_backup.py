@@ -1,0 +1,34 @@
+"""What a restored backup means, on a real server."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
+from tests.support.server import ServerProcess
+
+
+async def test_a_timer_that_fired_since_the_backup_fires_again_under_the_same_webhook_id(
+    server: ServerProcess,
+) -> None:
+    api, inbox = Api(server), Inbox()
+    async with Receiver(inbox) as receiver:
+        await api.create("before", receiver.url, delay="2s")
+        # Long before it is due; the copy is taken while the server runs.
+        kept = server.data_dir / "kept.db"
+        with closing(sqlite3.connect(server.data_dir / "tocsin.db")) as of, closing(sqlite3.connect(kept)) as to:
+            of.backup(to)
+        await api.create("after", receiver.url, delay="2s")
+        await inbox.count(2)
+        await server.stop()
+        shutil.copy(kept, server.data_dir / "tocsin.db")
+        await server.start()
+        calls = await inbox.count(3)
+        timers = {call.headers["webhook-id"]: call.body["timerId"] for call in calls}
+        assert sorted(timers.values()) == ["after", "before"]
+        assert [call.body["timerId"] for call in calls][2] == "before"
+        await api.settled("before", "completed")
+        assert (await api("timers/get", namespace="default", timerId="after"))[0] == 404
