@@ -22,6 +22,8 @@ class Machine(NamedTuple):
     sql: str = ""
     postgresql: bool = False
     mysql: bool = False
+    #: Whether nats-server is a command.
+    nats: bool = False
 
 
 _SERVE, _ECHO = "tocsin serve", "tocsin echo --port 9000"
@@ -66,6 +68,7 @@ MACHINES = {
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
+    "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
     "docs/how-to/verify-signatures.md": Machine(running=(_SERVE,)),
     "docs/how-to/troubleshoot.md": Machine(
@@ -80,4 +83,18 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/nats.md",
         "nats sub",
     ): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
+}
+
+#: What is done with blocks of other languages, beside the shell's.
+TRIED = {
+    "": "compared with what the commands before it print",
+    "json": "read as JSON",
+    "sql": "run by the database that the page is about",
+    "toml": "checked by `tocsin config check`",
+}
+NOT_TRIED = {
+    "ini": "settings for a database server, sized for a real one",
+    "nginx": "nginx is not among what tests may expect on a machine",
+    "python": "a fragment; tests/integration/cli/test_examples.py runs whole programs",
+    "text": "a list of commands, or a command's own help",
 }
