@@ -95,9 +95,11 @@ class Reader:
             if block.language in SHELLS:
                 shown = "" if reason_not_to_run(self._page, block) else self._do(block)
                 continue
-            if not block.language and shown:
-                self._compare(block, shown)
-            elif block.language == "sql":
+            if not block.language:
+                if shown:
+                    self._compare(block, shown)
+                continue
+            if block.language == "sql":
                 self._own.run(f"{self._machine.sql} <<'END_OF_SQL'\n{block.text}END_OF_SQL\n")
             elif block.language == "toml":
                 self._own.run(f"tocsin config check --config <(cat <<'END_OF_FILE'\n{block.text}END_OF_FILE\n)\n")

@@ -38,11 +38,13 @@ mysql --execute "CREATE USER tocsin IDENTIFIED BY 'secret'; CREATE DATABASE tocs
 """
 #: A timer in a store, by a server that has ended when the page is read.
 _TIMER_IN_STORE = """
-tocsin serve --port {port} --store {store}://tocsin:secret@db.internal/tocsin --log-level error &
-until curl --silent --fail --output /dev/null http://127.0.0.1:{port}/readyz; do sleep 0.1; done
-tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1h --server http://127.0.0.1:{port}
-kill %%
-wait
+(
+  tocsin serve --port {port} --store {store}://tocsin:secret@db.internal/tocsin --log-level error & server=$!
+  until curl --silent --fail --output /dev/null http://127.0.0.1:{port}/readyz; do sleep 0.1; done
+  tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1h --server http://127.0.0.1:{port}
+  kill $server
+  wait $server
+) & {store}=$!
 """
 
 MACHINES = {
@@ -52,9 +54,10 @@ MACHINES = {
     "docs/how-to/backup.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL
-        + _TIMER_IN_STORE.format(store="postgresql", port=8081)
         + _MYSQL
-        + _TIMER_IN_STORE.format(store="mysql", port=8082),
+        + _TIMER_IN_STORE.format(store="postgresql", port=8081)
+        + _TIMER_IN_STORE.format(store="mysql", port=8082)
+        + "wait $postgresql\nwait $mysql\n",
         stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
         postgresql=True,
         mysql=True,

@@ -17,7 +17,9 @@ TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encodi
 
 def named(page):
     text = (ROOT / page).read_text(encoding="utf-8")
-    return [shlex.split(command) for command in COMMAND.findall(re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S))]
+    return [
+        shlex.split(command) for command in COMMAND.findall(re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S))
+    ]
 
 
 def unknown_parts(words):

@@ -43,6 +43,8 @@ def require_servers(machine):
         NatsServer().remove()
 
 
+# A page starts up to ten servers, one after another; here it only has to end at all.
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", RUN)
 def test_commands_do_what_the_page_says(page, namespaces):
     require_servers(MACHINES.get(page, Machine()))

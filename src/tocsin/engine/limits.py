@@ -66,7 +66,7 @@ class EngineLimits:
     #: writer. Raised: more throughput where the network is what commits wait for, for more connections.
     lanes: int = 1
     #: Writes of clients that wait for a commit on this node; beyond it they are refused as OVERLOADED (429). Raised:
-    #: more memory and longer waits before clients are told to slow down.
+    #: more memory and longer waits before clients are refused.
     pending_writes_max: int = 50_000
     #: How long a client's write may wait; one that still waits then is answered 503 and never done. Give clients a
     #: longer time-out than this. Raised: fewer 503 while shards change hands; lowered: they come sooner.
