@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
-from tests.docs.machines import MACHINES, NOT_RUN, Machine
+from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
@@ -52,7 +52,7 @@ def main() -> int:
 
 def _inside(page: str) -> int:
     _prepare_system()
-    machine = MACHINES.get(page, Machine())
+    machine = MACHINES.get(page, USUAL)
     with tempfile.TemporaryDirectory(prefix="tocsin-docs-") as folder:
         try:
             Reader(page, machine, Path(folder)).read()

@@ -27,6 +27,9 @@ class Machine(NamedTuple):
 
 
 _SERVE, _ECHO = "tocsin serve", "tocsin echo --port 9000"
+#: Of a page that isn't named below.
+USUAL = Machine(running=(_SERVE, _ECHO))
+
 #: A database of each kind, with a role that may do nothing elsewhere.
 _POSTGRESQL = """
 psql --quiet --dbname postgres --command "CREATE ROLE tocsin LOGIN PASSWORD 'secret'"
@@ -73,7 +76,9 @@ MACHINES = {
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
     "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
-    "docs/how-to/verify-signatures.md": Machine(running=(_SERVE,)),
+    "docs/how-to/verify-signatures.md": Machine(
+        running=(_SERVE, _ECHO), before="export TOCSIN_TENANT=$(tocsin calls new-tenant)\n"
+    ),
     "docs/how-to/troubleshoot.md": Machine(
         running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"
     ),
