@@ -28,6 +28,7 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
 from tocsin.config.mysql import MysqlFields, mysql_options
+from tocsin.config.postgresql import PostgresqlFields, postgresql_options
 from tocsin.config.values import (
     AgentTimer,
     Bytes,
@@ -177,9 +178,12 @@ def fields_by_name() -> dict[str, str]:
 
 
 if TYPE_CHECKING:
-    _Limits = MysqlFields
+
+    class _Limits(MysqlFields, PostgresqlFields):
+        """The fields that the dataclasses add are not known to a type checker."""
+
 else:
-    _Limits = create_model("_Limits", __base__=MysqlFields, **_limit_fields())
+    _Limits = create_model("_Limits", __base__=(MysqlFields, PostgresqlFields), **_limit_fields())
 
 
 class Settings(_Limits):
@@ -366,43 +370,6 @@ class Settings(_Limits):
         description="How long a transaction waits while another program, such as a backup, writes to the file. Holds for "
         "the agent's database, too.",
     )
-    postgresql_schema: str = Field(
-        "tocsin", description="PostgreSQL: the schema that the timers' tables are in; made when it is missing."
-    )
-    postgresql_loaders: Count = Field(
-        3,
-        description="PostgreSQL: connections for loads, claims and heartbeats. Raised: more shards are loaded at once.",
-    )
-    postgresql_readers: Count = Field(
-        2, description="PostgreSQL: connections for lists, namespaces and API keys. Raised: more lists at once."
-    )
-    postgresql_connect_timeout: Duration = Field(
-        5 * US_PER_SECOND, description="PostgreSQL: how long making a connection may take."
-    )
-    postgresql_statement_timeout: Duration = Field(
-        20 * US_PER_SECOND,
-        description="PostgreSQL: how long the server may take for a statement, a commit included, before it ends it. Keep "
-        "it below `store_timeout`.",
-    )
-    postgresql_answer_grace: Duration = Field(
-        5 * US_PER_SECOND,
-        description="PostgreSQL: how much longer than `postgresql.statement_timeout` the server's answer is waited for "
-        "before the connection is given up.",
-    )
-    postgresql_lock_timeout: Duration = Field(
-        10 * US_PER_SECOND,
-        description="PostgreSQL: how long a statement waits for rows that another transaction has locked.",
-    )
-    postgresql_acquire_timeout: Duration = Field(
-        10 * US_PER_SECOND,
-        description="PostgreSQL: how long a query waits for a free connection before it fails as if the database were "
-        "away.",
-    )
-    postgresql_read_bytes_max: Bytes = Field(
-        16 << 20,
-        description="PostgreSQL: bytes of records in one page of a load or a list. Raised: fewer round trips, more "
-        "memory.",
-    )
 
     def engine_limits(self) -> EngineLimits:
         """The engine's share of the settings."""
@@ -498,16 +465,8 @@ class Settings(_Limits):
     def postgresql_options(self) -> dict[str, Any]:
         """Keyword arguments of PostgresStore. Each of the engine's lanes has a writing connection."""
         return {
-            "schema": self.postgresql_schema,
+            **postgresql_options(self),
             "writers": self.engine_limits().lanes,
-            "loaders": self.postgresql_loaders,
-            "readers": self.postgresql_readers,
-            "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
-            "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
-            "answer_grace_s": self.postgresql_answer_grace / US_PER_SECOND,
-            "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
-            "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
-            "read_octets_max": self.postgresql_read_bytes_max,
             "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 
