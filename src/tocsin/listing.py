@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from tocsin.engine.rows import Row
+from tocsin.engine.rows import Row, Standing
+from tocsin.model.condition import Outcome
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
@@ -29,13 +30,15 @@ _DECODED_PER_TURN = 4 * 1024 * 1024
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`."""
+    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
+    came to."""
 
     timer: Timer
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
     parked: str | None = None
+    outcome: Outcome = Outcome.CREATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,12 @@ async def list_page(
 
 
 def view_of(row: Row | None, shard_id: int) -> TimerView:
-    """The timer of a row that was just written."""
+    """The timer of a row that was just written, or of the one that stands instead."""
     assert row is not None
     at, uuid = row.key
+    if isinstance(row, Standing):
+        next_at = at if row.timer.status is Status.PENDING else None
+        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
     return TimerView(row.timer, uuid, shard_id, at)
 
 
