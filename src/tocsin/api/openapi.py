@@ -15,6 +15,7 @@ from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import METHODS, InputLimits
 
 Json = dict[str, Any]
@@ -31,6 +32,7 @@ _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{3
 #: Fields of the answers that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
+    *("previousUntil", "previousSecretUntil"),
     *agent_openapi.INSTANTS,
 )
 
@@ -227,6 +229,13 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
     }
 
 
+def _rotation() -> dict[str, Json]:
+    return {
+        "secret": _SECRET,
+        "grace": {**_DURATION, "description": f"At most {format_duration(GRACE_US_MAX)}; 0s: at once. Default 24h."},
+    }
+
+
 def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Json]) -> dict[str, dict[str, Json]]:
     timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
     retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
@@ -265,5 +274,6 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "retention": retention,
             "secret": _SECRET,
         },
+        "RotateSecret": {"name": _NAME, **_rotation()},
         "UpdateNamespace": {"name": _NAME, "retention": retention, "secret": _SECRET},
     }

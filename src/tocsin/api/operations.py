@@ -165,6 +165,27 @@ OPERATIONS: tuple[Operation, ...] = (
         example={"name": "orders", "paused": True},
     ),
     Operation(
+        name="rotateNamespaceSecret",
+        method="POST",
+        paths=(f"{API_PREFIX}/namespaces/rotateSecret",),
+        summary="Rotate a namespace's signing secret",
+        description="The new secret signs at once; the replaced one signs, too, until the grace ends, so that receivers can "
+        "be changed meanwhile: `webhook-signature` has two signatures then, the newest first. The secret is shown in this "
+        "answer alone; send one of your own to be able to repeat the request. A namespace without a secret gets its first. "
+        "Answered when every node goes by it.",
+        tag="Namespaces",
+        role=Role.ADMIN,
+        reach=Reach.NAMESPACE,
+        request=wire.RotateSecret,
+        answer=wire.RotatedSecret,
+        errors={
+            404: ("NAMESPACE_NOT_FOUND",),
+            409: ("ROTATION_PENDING", "CONFLICT"),
+            503: ("SHARD_UNAVAILABLE",),
+        },
+        example={"name": "orders", "grace": "24h"},
+    ),
+    Operation(
         name="listAudit",
         method="POST",
         paths=(f"{API_PREFIX}/audit/list",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -15,6 +15,7 @@ from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.service import ClusterView, ListRequest, ShardView, TimerView
@@ -39,6 +40,14 @@ _INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 def traceparent_of(header: bytes | None) -> str | None:
     """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class Rotation(NamedTuple):
+    """A signing secret to be replaced by `secret`; the replaced one signs `grace_us` longer."""
+
+    secret: str
+    grace_us: int
+    force: bool
 
 
 class Intake:
@@ -146,6 +155,25 @@ class Intake:
         if errors:
             raise InvalidInput(*errors)
         return retention_us
+
+    def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
+        """How the secret is replaced; a new one is made if none is given."""
+        reason = self._rules.namespace(sent.name)
+        return self.rotation(sent, [FieldError("name", reason)] if reason else [])
+
+    def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
+        """The same of anybody's secret; `errors` are what is wrong with whose it is."""
+        if sent.secret is not UNSET and (reason := self._rules.secret(sent.secret)):
+            errors.append(FieldError("secret", reason))
+        grace_us = GRACE_US_DEFAULT
+        if sent.grace is not UNSET:
+            grace_us = self._duration("grace", sent.grace, errors)
+            if grace_us > GRACE_US_MAX:
+                reason = f"is too long; at most {format_duration(GRACE_US_MAX)} are accepted"
+                errors.append(FieldError("grace", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
     def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
@@ -301,8 +329,9 @@ def _retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     )
 
 
-def namespace_answer(namespace: Namespace) -> wire.Namespace:
-    """The namespace as clients see it: without its secret."""
+def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
+    """The namespace as clients see it: without its secrets."""
+    previous_until = namespace.signing.previous_until(now_us)
     return wire.Namespace(
         name=namespace.name,
         num_shards=namespace.num_shards,
@@ -312,6 +341,7 @@ def namespace_answer(namespace: Namespace) -> wire.Namespace:
         signed=namespace.secret is not None,
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
+        previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),
     )
 
 

@@ -193,7 +193,7 @@ _NOUNS = {
 #: How a value is written, for fields whose type alone doesn't tell.
 _FORMS = {
     **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt"), "2027-01-31T12:00:00Z"),
-    **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention"), "30s"),
+    **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention", "grace"), "30s"),
 }
 
 #: Structs within others, by the field in which they stand.

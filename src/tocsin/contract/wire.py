@@ -160,6 +160,45 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool, Meta(description="While true, none of its timers rings.")] | UnsetType = UNSET
 
 
+class Rotation(RequestStruct, kw_only=True):
+    """How a signing secret is replaced: by which, and how long the replaced one signs too."""
+
+    secret: (
+        Annotated[str, Meta(description="The new secret: whsec_ and base64. Without one, one is made.")] | UnsetType
+    ) = UNSET
+    grace: (
+        Annotated[
+            str,
+            Meta(
+                description="How long the replaced secret signs too; 0s: not at all. Default 24h.",
+                examples=["24h"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    force: (
+        Annotated[bool, Meta(description="Rotates also within the grace of another rotation. Default false.")]
+        | UnsetType
+    ) = UNSET
+
+
+class RotateSecret(Rotation, kw_only=True):
+    """The signing secret of a namespace to be replaced."""
+
+    name: NamespaceName
+
+
+class RotatedSecret(AnswerStruct, kw_only=True):
+    """The new signing secret, which is shown in this answer alone."""
+
+    name: NamespaceName
+    secret: Annotated[str, Meta(description="The new secret, for the receivers.")]
+    previous_until: (
+        Annotated[str, Meta(description="Until when what it replaced signs, too; absent: only the new one signs.")]
+        | UnsetType
+    ) = UNSET
+
+
 class ListNamespaces(RequestStruct):
     """Nothing to say; the body may be left out."""
 
@@ -295,6 +334,10 @@ class Namespace(AnswerStruct):
     signed: Annotated[bool, Meta(description="Whether it has a signing secret.")]
     created_at: Instant
     updated_at: Instant
+    previous_secret_until: (
+        Annotated[str, Meta(description="Until when a secret that was rotated away signs, too; absent: none does.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Namespaces(AnswerStruct):
