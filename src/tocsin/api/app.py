@@ -20,6 +20,7 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.api.audit import AuditHandlers
 from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.clients import Clients
+from tocsin.api.keys import KeyHandlers
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.openapi import describe
@@ -52,6 +53,7 @@ from tocsin.contract.errors import (
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.proxies import Proxies
 from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules
@@ -107,6 +109,7 @@ class Api:
         rules: InputRules,
         clock: Clock,
         keys: KeyRing,
+        api_keys: ApiKeys,
         attempts: Attempts | None = None,
         audit: AuditLog | None = None,
         metrics: Callable[[], tuple[bytes, str]],
@@ -152,6 +155,7 @@ class Api:
         handlers: dict[str, Handler] = {
             **timers.by_name(),
             **NamespaceHandlers(service, intake, audit).by_name(),
+            **KeyHandlers(api_keys, audit).by_name(),
             **AuditHandlers(audit, rules).by_name(),
             **OperatorHandlers(service, metrics, openapi).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),

@@ -14,6 +14,7 @@ from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
+from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import METHODS, InputLimits
@@ -25,6 +26,7 @@ _INSTANT = {
     "pattern": r"^[0-9]{4}(-[0-9]{2}){2}[Tt][0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,12})?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
 }
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
+_UUID7 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
@@ -32,7 +34,7 @@ _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{3
 #: Fields of the answers that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
-    *("previousUntil", "previousSecretUntil"),
+    *("previousUntil", "previousSecretUntil", "expiresAt"),
     *agent_openapi.INSTANTS,
 )
 
@@ -275,5 +277,12 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "secret": _SECRET,
         },
         "RotateSecret": {"name": _NAME, **_rotation()},
+        "CreateKey": {
+            "name": {"maxLength": NAME_CHARS_MAX, "pattern": _NO_CONTROL},
+            "namespaces": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", **_NAME}},
+            "tenants": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", "pattern": _UUID7}},
+            "expiresAt": _INSTANT,
+        },
+        "RevokeKey": {"keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX}},
         "UpdateNamespace": {"name": _NAME, "retention": retention, "secret": _SECRET},
     }

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.contract import wire
 from tocsin.contract.instants import format_instant, parse_instant
+from tocsin.keys import Wanted
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
@@ -342,6 +346,41 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
         previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),
+    )
+
+
+def key_wanted(sent: wire.CreateKey) -> Wanted:
+    """The API key to be made. Raises InvalidInput for an end that is no instant."""
+    expires_at = None
+    if sent.expires_at is not UNSET:
+        try:
+            expires_at = parse_instant(sent.expires_at)
+        except ValueError as error:
+            raise InvalidInput(FieldError("expiresAt", str(error))) from None
+    return Wanted(
+        sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
+    )
+
+
+def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
+    """A new API key, with the key itself."""
+    return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
+
+
+def keys_answer(keys: Iterable[ApiKey]) -> wire.Keys:
+    """API keys as clients see them."""
+    return wire.Keys([_shown_key(key) for key in keys])
+
+
+def _shown_key(key: ApiKey) -> wire.ShownKey:
+    return wire.ShownKey(
+        key_id=key.key_id,
+        role=key.role,
+        name=key.note,
+        namespaces=list(key.namespaces),
+        tenants=list(key.tenants),
+        created_at=format_instant(key.created_at),
+        expires_at=UNSET if key.expires_at is None else format_instant(key.expires_at),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
@@ -201,6 +202,57 @@ class RotatedSecret(AnswerStruct, kw_only=True):
 
 class ListNamespaces(RequestStruct):
     """Nothing to say; the body may be left out."""
+
+
+KeyRole = Annotated[Role, Meta(description="What the key allows; each role includes the ones before it.")]
+KeyId = Annotated[str, Meta(description="The key's id, the part between its first two underscores.")]
+
+
+class CreateKey(RequestStruct):
+    """An API key to be made. Without `namespaces` and `tenants` it may touch all of them, which only a key that is not
+    limited itself can give."""
+
+    role: KeyRole
+    name: Annotated[str, Meta(description="What the key is for.", examples=["billing service"])] | UnsetType = UNSET
+    namespaces: Annotated[list[str], Meta(description="The only namespaces that it may touch.")] | UnsetType = UNSET
+    tenants: Annotated[list[str], Meta(description="The only tenants that it may touch.")] | UnsetType = UNSET
+    expires_at: Annotated[str, Meta(description="From when on it is refused; without it, never.")] | UnsetType = UNSET
+
+
+class ListKeys(RequestStruct):
+    """Nothing to say; the body may be left out."""
+
+
+class RevokeKey(RequestStruct):
+    """The key to be revoked."""
+
+    key_id: KeyId
+
+
+class ShownKey(AnswerStruct, kw_only=True):
+    """An API key, without the key itself, of which only a hash is stored."""
+
+    key_id: KeyId
+    role: KeyRole
+    name: Annotated[str, Meta(description="What the key is for; may be empty.")]
+    namespaces: Annotated[list[str], Meta(description="The only namespaces that it may touch.")]
+    tenants: Annotated[
+        list[str], Meta(description="The only tenants that it may touch. If both lists are empty, it may touch all.")
+    ]
+    created_at: Instant
+    expires_at: Annotated[str, Meta(description="From when on it is refused; absent: never.")] | UnsetType = UNSET
+
+
+class CreatedKey(ShownKey, kw_only=True):
+    """A new API key. This answer alone has the key itself."""
+
+    key: Annotated[str, Meta(description="To be sent as `Authorization: Bearer <key>`.")]
+
+
+class Keys(AnswerStruct):
+    """The API keys that the caller's key covers, the oldest first; also those that have expired."""
+
+    keys: list[ShownKey]
 
 
 class ListAudit(RequestStruct):

@@ -108,6 +108,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         rules=rules,
         clock=clock,
         keys=NoKeys(),
+        api_keys=cast("Any", None),
         metrics=lambda: (b"", "text/plain"),
         metrics_open=True,
         agent=lambda: calls,
