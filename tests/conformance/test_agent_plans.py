@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
-from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, timer_schedules
+from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.statements import Batch, Query
 from tocsin.agent.api.ports import CallFilter, Place
@@ -72,6 +72,9 @@ CASES = {
     "find_by_correlation": Case(
         timer_schedules.FIND_BY_CORRELATION, "idx_timer_schedules_correlation_id", [], {"correlation": ID}
     ),
+    "find_secrets": Case(tenant_secrets.FIND, "pk_tenant_secrets", [(TENANT,), (OTHER_TENANT,)]),
+    "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [(TENANT,)]),
+    "put_secrets": Case(tenant_secrets.PUT, "pk_tenant_secrets", [(TENANT,)], {"signing": "{}"}),
     "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
     "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),

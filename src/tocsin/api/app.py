@@ -29,6 +29,7 @@ from tocsin.api.operators import OperatorHandlers
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
+from tocsin.api.tenants import TenantHandlers
 from tocsin.api.timers import TimerHandlers
 from tocsin.contract.access import (
     KEY_HASH,
@@ -159,6 +160,7 @@ class Api:
             **AuditHandlers(audit, rules).by_name(),
             **OperatorHandlers(service, metrics, openapi).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),
+            **({} if agent is None else TenantHandlers(agent, intake, audit).by_name()),
         }
         routes = Routes(handlers, limits, metrics_open)
         self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates
@@ -316,7 +318,7 @@ class Api:
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
-        if self._relay is not None and route.operation.reach is Reach.TENANT and not self._has_agent():
+        if self._relay is not None and route.operation.of_agent and not self._has_agent():
             raise _AtAnotherNode
         return route, found.parameters
 

@@ -71,7 +71,7 @@ def describe(
     operations = [
         operation
         for operation in OPERATIONS
-        if operation.documented and not (operation.reach is Reach.TENANT and agent_limits is None)
+        if operation.documented and not (operation.of_agent and agent_limits is None)
     ]
     structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
     _, schemas = msgspec.json.schema_components([*structs, wire.Problem], ref_template="#/components/schemas/{name}")
@@ -132,9 +132,11 @@ def _operation(operation: Operation, is_open: bool, keys_required: bool) -> Json
 
 
 def _where(reach: Reach) -> str:
-    return {Reach.SERVICE: " that is not limited to namespaces or tenants", Reach.TENANT: " for the tenant"}.get(
-        reach, ""
-    )
+    return {
+        Reach.SERVICE: " that is not limited to namespaces or tenants",
+        Reach.TENANT: " for the tenant",
+        Reach.NAMED_TENANT: " for the tenant",
+    }.get(reach, "")
 
 
 def _responses(operation: Operation, is_open: bool) -> Json:
@@ -178,6 +180,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
     call = _call_constraints(limits)
     constraints = _constraints(limits, api_limits, call)
     if agent_limits is not None:
+        constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
         constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, call)
     for struct, fields in constraints.items():
         for name, constraint in fields.items():

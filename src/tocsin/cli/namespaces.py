@@ -9,6 +9,7 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server, checked_duration
+from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -26,12 +27,6 @@ Secret = Annotated[
     str | None,
     typer.Option(metavar="WHSEC", help="Signs callbacks: whsec_ and the base64 of 24 to 64 bytes; `new` makes one."),
 ]
-
-Grace = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", help="How long the former secret signs, too; 0s: not at all.", show_default="24h"),
-]
-Force = Annotated[bool, typer.Option("--force", help="Also within the grace of another rotation.")]
 
 
 @app.command("create", epilog="Example: tocsin namespaces create billing --retention 7d --secret new")
@@ -81,14 +76,7 @@ def update(
 @app.command("rotate-secret", epilog="Example: tocsin namespaces rotate-secret billing --grace 48h")
 def rotate_secret(
     name: Name,
-    secret: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHSEC",
-            help="The new secret: whsec_ and the base64 of 24 to 64 bytes.",
-            show_default="one that the server makes",
-        ),
-    ] = None,
+    secret: NewSecret = None,
     grace: Grace = None,
     force: Force = False,
     server: Server = SERVER_DEFAULT,
@@ -96,7 +84,7 @@ def rotate_secret(
     as_json: AsJson = False,
 ) -> None:
     """Sign with a new secret; the former one signs, too, until the grace ends."""
-    show_rotation(_post(server, key, "/namespaces/rotateSecret", rotation(name, secret, grace, force)), as_json)
+    show_rotation(_post(server, key, "/namespaces/rotateSecret", rotation("name", name, secret, grace, force)), as_json)
 
 
 @app.command("list", epilog="Example: tocsin namespaces list")
@@ -113,22 +101,6 @@ def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: A
         if name not in ("createdAt", "updatedAt")
     ]
     output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
-
-
-def rotation(name: str, secret: str | None, grace: str | None, force: bool, field: str = "name") -> dict[str, Any]:
-    """The request that rotates the secret of whoever is named in `field`."""
-    given = {"secret": secret, "grace": checked_duration("--grace", grace), "force": force or None}
-    return {field: name} | {option: value for option, value in given.items() if value is not None}
-
-
-def show_rotation(answer: dict[str, Any], as_json: bool) -> None:
-    """Prints the new secret, and until when its predecessor signs."""
-    if as_json:
-        output.print_json(answer)
-        return
-    until = f" The former one signs, too, until {answer['previousUntil']}." if "previousUntil" in answer else ""
-    output.note(f"The new secret, for the receivers (it can't be shown again):{until}")
-    typer.echo(answer["secret"])
 
 
 def _body(name: str, history: str | None, retention: str | None, secret: str | None) -> dict[str, Any]:

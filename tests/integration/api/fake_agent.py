@@ -73,7 +73,7 @@ class FakeAgent:
         """What the HTTP layer is given."""
         bus: Any = self
         checks = Checks(request=self.check, url=self.check_url, due=self.check_due)
-        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks)
+        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self)
 
     def change(self, key: Key, **fields: Any) -> None:
         """Rewrites fields of a call, as the other modules would in time."""

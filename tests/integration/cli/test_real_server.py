@@ -93,6 +93,7 @@ def test_namespaces_and_cluster(cli):
     (billing,) = (entry for entry in listed if entry["name"] == "billing")
     assert (billing["history"], billing["paused"], billing["signed"]) == ("failures", True, True)
     assert "billing" in cli("namespaces", "list").out
+    assert cli("tenants", "rotate-secret", "01890a5d-ac96-774b-bcce-b302099a8057").out.startswith("whsec_")
     rotated = cli("namespaces", "rotate-secret", "billing", "--grace", "48h")
     assert rotated.out.startswith("whsec_")
     assert "signs, too, until" in rotated.err

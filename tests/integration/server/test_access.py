@@ -352,6 +352,50 @@ async def test_keys_are_made_listed_and_revoked_by_api_within_the_callers_own(
     ]
 
 
+async def test_a_secret_is_rotated_by_who_administers_its_namespace_or_tenant(
+    reachable: tuple[ServerProcess, str],
+) -> None:
+    server, secret = reachable
+    admin = Caller(server, secret)
+    tenant, other = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
+    assert (await admin("namespaces/create", name="orders"))[0] == 200
+
+    async def made(**scope: Any) -> Caller:
+        status, key = await admin("keys/create", **scope)
+        assert status == 200, key
+        return Caller(server, key["key"])
+
+    namespace_admin = await made(role="admin", namespaces=["orders"])
+    tenant_admin = await made(role="admin", tenants=[tenant])
+    writer = await made(role="write")
+    orders, default = {"name": "orders"}, {"name": "default"}
+    mine, theirs = {"tenantId": tenant.upper()}, {"tenantId": other}
+    for caller, kind, body, status in (
+        (admin, "namespaces", default, 200),
+        (admin, "tenants", theirs, 200),
+        (namespace_admin, "namespaces", orders, 200),
+        (namespace_admin, "namespaces", default, 403),
+        (namespace_admin, "tenants", mine, 403),
+        (tenant_admin, "tenants", mine, 200),
+        (tenant_admin, "tenants", mine, 200),
+        (tenant_admin, "tenants", mine, 409),
+        (tenant_admin, "tenants", theirs, 403),
+        (tenant_admin, "namespaces", orders, 403),
+        (writer, "namespaces", orders, 403),
+        (writer, "tenants", mine, 403),
+        (Caller(server, None), "namespaces", orders, 401),
+        (Caller(server, None), "tenants", mine, 401),
+        (admin, "namespaces", {"name": "nowhere"}, 404),
+        (admin, "namespaces", {**orders, "secret": "hunter2"}, 400),
+        (admin, "namespaces", {**orders, "grace": "31d"}, 400),
+        (admin, "tenants", {"tenantId": "acme", "grace": "soon"}, 400),
+    ):
+        got, answer = await caller(f"{kind}/rotateSecret", **body)
+        assert got == status, (kind, body, answer)
+        assert "hunter2" not in str(answer)
+    assert [error["path"] for error in answer["errors"]] == ["tenantId", "grace"]
+
+
 @pytest.mark.parametrize("flags", [(), ("--host", "0.0.0.0", "--insecure")])
 async def test_nobody_without_a_key_manages_keys(tmp_path: Path, flags: tuple[str, ...]) -> None:
     server = ServerProcess(tmp_path / "data", *flags, env=REFRESH)
