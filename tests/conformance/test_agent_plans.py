@@ -107,9 +107,10 @@ SQLITE_NAMES = {
     TAGS: "sqlite_autoindex_service_call_tags_1",
     TIMERS: "sqlite_autoindex_timer_schedules_1",
     LOG: "sqlite_autoindex_http_execution_log_1",
+    "pk_tenant_secrets": "sqlite_autoindex_tenant_secrets_1",
     "pk_outbox": "INTEGER PRIMARY KEY",
 }
-OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|outbox|due|other_\d)"
+OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|tenant_secrets|outbox|due|other_\d)"
 
 
 def explain(connection: Connection, text: str, variables: Any) -> str:

@@ -38,6 +38,7 @@ def refuse_private(url: str) -> str | None:
 class Keys:
     required: bool = False
     known: dict[str, ApiKey] = field(default_factory=dict)
+    stored: MemoryStore = field(default_factory=MemoryStore)
 
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)
@@ -83,7 +84,7 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         agent=None if agent is None else partial(_same, agent.service_calls()),
         clock=SystemClock(),
         keys=keys,
-        api_keys=ApiKeys(MemoryStore()),
+        api_keys=ApiKeys(keys.stored),
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
         attempts=Attempts(now_s=partial(next, itertools.count(0.0, 1_000.0))),
