@@ -37,5 +37,5 @@ def show_rotation(answer: dict[str, Any], as_json: bool) -> None:
         output.print_json(answer)
         return
     until = f" The former one signs, too, until {answer['previousUntil']}." if "previousUntil" in answer else ""
-    output.note(f"The new secret, for the receivers (it can't be shown again):{until}")
+    output.note(f"The new secret, for the receivers; it can't be shown again.{until}")
     typer.echo(answer["secret"])

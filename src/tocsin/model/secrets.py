@@ -70,7 +70,7 @@ class SigningSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
             raise RotationPending(
                 f"the secret was rotated before, and the one it replaced signs until "
                 f"{format_instant(known.previous_until(now_us) or now_us)}; wait until then, or rotate again at once with "
-                "force: true"
+                "`force`"
             )
         until = now_us + grace_us
         former = (PreviousSecret(known.secret, until), *known.previous)
