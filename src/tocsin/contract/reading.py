@@ -14,6 +14,7 @@ import msgspec
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 from tocsin.model.access import Role
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
@@ -203,7 +204,12 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "requestSpec": agent_wire.RequestSpec,
 }
 
-_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode, "role": Role}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "status": Status,
+    "history": HistoryMode,
+    "onConflict": OnConflict,
+    "role": Role,
+}
 
 #: What people write instead of a field's name. It counts where the right name is a field.
 _MISTAKEN = {
