@@ -15,6 +15,7 @@ from tocsin.engine.supervisor import Supervisor
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import ClusterUpgrading, StoreUnavailable
 from tocsin.model.namespace import Namespace
+from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import CreateKey, Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
@@ -450,10 +451,16 @@ async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release
             await service.create(timer, condition)
         (refused,) = await service.create_many([timer], [condition])
         assert isinstance(refused, ClusterUpgrading)
+    await service.create_namespace("signed", secret="one")
+    with pytest.raises(ClusterUpgrading, match="a grace"):
+        await service.rotate_secret("signed", "two", SECOND)
+    assert (await service.rotate_secret("signed", "three", 0)).signing == SigningSecrets("three")
     assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
     # It has gone without a word.
     await node.seconds(6)
     service.require_format_2("onConflict")
+    rotated = await service.rotate_secret("signed", "four", 60 * SECOND)
+    assert rotated.signing.at(rotated.updated_at) == ("four", "three")
 
 
 async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
