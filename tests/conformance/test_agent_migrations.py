@@ -114,7 +114,7 @@ async def _check_migrated(database: AgentDatabase) -> None:
     new = call()
     await insert(database, new)
     await database.timers.schedule_timers([entry(new)])
-    assert await database.calls.transact(lambda t: t.delete_scheduled([waiting.key])) == {waiting.key}
+    assert await database.calls.transact(lambda t: t.delete_waiting([waiting.key])) == {waiting.key}
     assert await rows(database, f"SELECT tag FROM service_call_tags WHERE service_call_id = '{WAITING}'") == []
     assert done.status == Status.FAILED
 

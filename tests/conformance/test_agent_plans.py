@@ -46,7 +46,7 @@ CASES = {
         service_calls.FIND_BY_IDEMPOTENCY_KEY, "idx_service_calls_idempotency_key", [(TENANT, "k")]
     ),
     "change": Case(service_calls.CHANGE, CALLS, _row(service_calls.CHANGE)),
-    "delete_scheduled": Case(service_calls.DELETE_SCHEDULED, CALLS, KEYS),
+    "delete_waiting": Case(service_calls.DELETE_WAITING, CALLS, KEYS),
     "tags": Case(service_calls.TAGS, TAGS, KEYS),
     "submitted_at": Case(service_calls.SUBMITTED_AT, CALLS, KEYS),
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
@@ -54,7 +54,7 @@ CASES = {
     "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before": NOW, "most": 10}),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
-    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, KEYS, {"moment": NOW}),
+    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment": NOW}),
     "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
     "due_tenants": Case(
         timer_schedules.DUE_TENANTS,
@@ -68,9 +68,6 @@ CASES = {
         [(TENANT,), (OTHER_TENANT,)],
         {"from": NOW, "now": NOW + 9, "most": 10},
         "idx_timer_schedules_waiting",
-    ),
-    "find_by_correlation": Case(
-        timer_schedules.FIND_BY_CORRELATION, "idx_timer_schedules_correlation_id", [], {"correlation": ID}
     ),
     "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from tocsin.model.envelope import Envelope
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.bus import InvalidMessage
 
@@ -65,7 +66,7 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 class SubmitServiceCall(Message, frozen=True):
     """Accept a call. `fingerprint` is a digest of all that the client sent, to tell a repetition from another call under
-    the same id or key. `due_at_us` None: now."""
+    the same id or key. `due_at_us` None: now. `retry_policy` None: one attempt."""
 
     name: str
     request_spec: RequestSpec
@@ -73,6 +74,7 @@ class SubmitServiceCall(Message, frozen=True):
     due_at_us: int | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    retry_policy: RetryPolicy | None = None
 
 
 class TagServiceCall(Message, frozen=True):
@@ -88,11 +90,12 @@ class UntagServiceCall(Message, frozen=True):
 
 
 class DeleteServiceCall(Message, frozen=True):
-    """Forget a call that is still Scheduled."""
+    """Forget a call that waits for its time: Scheduled, or Retrying."""
 
 
 class ScheduleTimer(Message, frozen=True):
-    """Tell when this instant is reached."""
+    """Report when this instant is reached. One for a later instant replaces the one before, reached or not; one for the same
+    instant or an earlier one is a repetition and changes nothing."""
 
     due_at_us: int
 
@@ -154,6 +157,15 @@ class ServiceCallRunning(Message, frozen=True):
     execution_id: str
 
 
+class ServiceCallRetrying(Message, frozen=True):
+    """An attempt failed, and its retry policy allows another. `attempts` have been made."""
+
+    attempts: int
+    next_attempt_at_us: int
+    error_meta: ErrorMeta
+    response_meta: ResponseMeta | None = None
+
+
 class ServiceCallSucceeded(Message, frozen=True):
     """Terminal: the service answered 2xx."""
 
@@ -168,7 +180,7 @@ class ServiceCallFailed(Message, frozen=True):
 
 
 class ServiceCallDeleted(Message, frozen=True):
-    """It was deleted while Scheduled; whatever was kept for it may go."""
+    """It was deleted while Scheduled or Retrying; whatever was kept for it may go."""
 
 
 class DueTimeReached(Message, frozen=True):
@@ -224,6 +236,7 @@ EVENTS: tuple[type[Message], ...] = (
     ServiceCallSubmitted,
     ServiceCallScheduled,
     ServiceCallRunning,
+    ServiceCallRetrying,
     ServiceCallSucceeded,
     ServiceCallFailed,
     ServiceCallDeleted,
