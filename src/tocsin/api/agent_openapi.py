@@ -19,19 +19,20 @@ _UUID7 = {
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 
 #: Fields of the answers that hold an instant.
-INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt")
+INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt", "nextAttemptAt")
 
 
 def constraints(
-    limits: InputLimits, agent_limits: AgentLimits, instant: Json, call: Json
+    limits: InputLimits, agent_limits: AgentLimits, instant: Json, duration: Json, call: Json
 ) -> dict[str, dict[str, Json]]:
     """What the checks refuse, by schema and field. `call` has the constraints of a timer's URL, method and headers,
-    `instant` those of an instant."""
+    `instant` and `duration` those of one."""
     body_max = agent_limits.request_body_bytes_max
     return {
         "SubmitServiceCall": {
             "name": _text(agent_limits.name_chars_max),
             "dueAt": instant,
+            "delay": duration,
             "tags": {
                 "maxItems": agent_limits.tags_max,
                 "uniqueItems": True,

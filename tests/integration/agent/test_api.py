@@ -101,7 +101,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     Orchestration(database.calls, registry, clock, limits, lambda event: None).attach(bus)
     await bus.start()
     rules = InputRules(InputLimits(), lambda url: None)
-    checks = Checks(request=check_request, url=rules.url, due=rules.instant)
+    checks = Checks(request=check_request, url=rules.url, due=rules.instant, delay=rules.delay, retry=rules.retry)
     calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks)
     app = Api(
         cast("Any", None),

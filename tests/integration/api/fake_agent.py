@@ -25,6 +25,7 @@ from tocsin.agent.messages import (
 from tocsin.callbacks.plain import check_request
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.validation import InputLimits, InputRules
 
 
 def now_us() -> int:
@@ -72,7 +73,8 @@ class FakeAgent:
     def service_calls(self) -> ServiceCalls:
         """What the HTTP layer is given."""
         bus: Any = self
-        checks = Checks(request=self.check, url=self.check_url, due=self.check_due)
+        rules = InputRules(InputLimits(), lambda url: None)
+        checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
         return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks)
 
     def change(self, key: Key, **fields: Any) -> None:
@@ -111,7 +113,7 @@ class FakeAgent:
             tags.discard(message.tag)
         else:
             assert isinstance(message, DeleteServiceCall)
-            if kept.record.status != "Scheduled":
+            if kept.record.status not in ("Scheduled", "Retrying"):
                 return self._refuse(envelope, "SERVICE_CALL_NOT_SCHEDULED")
             del self.calls[key]
         kept.record = kept.record._replace(tags=tuple(sorted(tags)))
@@ -144,6 +146,7 @@ class FakeAgent:
             outcome=None,
             correlation_id=envelope.correlation_id,
             tags=tuple(sorted(sent.tags)),
+            retry_policy=sent.retry_policy,
         )
         self.calls[key] = Kept(record, sent.fingerprint, sent.idempotency_key)
         return CommandAccepted(key.service_call_id, "Scheduled"), envelope.correlation_id

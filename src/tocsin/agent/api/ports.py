@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.agent.messages import Key, RequestSpec
+from tocsin.model.retry import RetryPolicy
 
 
 class CallRecord(NamedTuple):
-    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none."""
+    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none.
+    `next_attempt_at` is there while it is Retrying."""
 
     tenant_id: str
     service_call_id: str
@@ -24,6 +26,9 @@ class CallRecord(NamedTuple):
     outcome: dict[str, Any] | None
     correlation_id: str
     tags: tuple[str, ...]
+    retry_policy: RetryPolicy | None = None
+    attempts: int = 0
+    next_attempt_at: int | None = None
 
 
 class ExecutionRecord(NamedTuple):

@@ -19,8 +19,9 @@ from tocsin.agent.api.ports import CallFilter, Place
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
-from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED
+from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
@@ -35,8 +36,14 @@ CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tu
 CheckUrl = Callable[[str], str | None]
 #: Why an instant can't be a due time, as things stand now (both in microseconds), or None.
 CheckDue = Callable[[int, int], str | None]
+#: Why a delay, microseconds, is too long, or None.
+CheckDelay = Callable[[int], str | None]
+#: What is wrong with a retry policy that stands at a path: its bad members.
+CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
 
 _FORMAT = 1
+#: In a fingerprint, instead of an instant.
+_DELAYED = "delay"
 _PLACE = struct.Struct(">Bq16s")
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
@@ -47,6 +54,7 @@ class CallStatus(StrEnum):
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
+    RETRYING = "Retrying"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -56,15 +64,27 @@ _STATUSES = frozenset(map(str, CallStatus))
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What others know about requests, URLs and instants."""
+    """What others know about requests, URLs, instants, delays and retry policies."""
 
     request: CheckRequest
     url: CheckUrl
     due: CheckDue
+    delay: CheckDelay
+    retry: CheckRetry
+
+
+class PolicySent(NamedTuple):
+    """A retry policy as it was sent; None for what was left out. Durations are texts."""
+
+    max_attempts: int | None = None
+    max_attempts_duration: str | None = None
+    initial_interval: str | None = None
+    backoff_multiplier: float | None = None
+    max_interval: str | None = None
 
 
 class Submission(NamedTuple):
-    """A call as it was sent. `body` is JSON text; `due_at` None means now."""
+    """A call as it was sent. `body` is JSON text; without `due_at` and `delay`, it means now; without `retry`, one attempt."""
 
     name: str
     method: str
@@ -75,6 +95,8 @@ class Submission(NamedTuple):
     tags: Sequence[str]
     service_call_id: str | None
     idempotency_key: str | None
+    delay: str | None = None
+    retry: PolicySent | None = None
 
 
 class PageRequest(NamedTuple):
@@ -106,11 +128,8 @@ class CallRules:
         tenant = errors.uuid7("tenantId", tenant_id)
         errors.note("name", new_name_reason(sent.name, limits.name_chars_max))
         spec, too_large = self._request(sent, errors)
-        due_at_us = None
-        if sent.due_at is not None:
-            due_at_us = errors.instant("dueAt", sent.due_at)
-            if due_at_us is not None:
-                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+        policy = None if sent.retry is None else self._policy(sent.retry, errors)
+        due_at_us = self._due_at(sent, now_us, errors)
         tags = self._tags(sent.tags, errors)
         if sent.service_call_id is not None:
             service_call_id = errors.uuid7("serviceCallId", sent.service_call_id)
@@ -123,10 +142,12 @@ class CallRules:
             service_call_id=service_call_id,
             name=sent.name,
             request_spec=spec,
-            fingerprint=fingerprint(sent.name, spec, due_at_us, tags),
+            # Of a delay may come what is left of it, so that it counts as one wish whatever its length.
+            fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
             due_at_us=due_at_us,
             tags=tags,
             idempotency_key=sent.idempotency_key,
+            retry_policy=policy,
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> Key:
@@ -159,6 +180,38 @@ class CallRules:
         )
         errors.refuse()
         return wanted
+
+    def _due_at(self, sent: Submission, now_us: int, errors: _Errors) -> int | None:
+        if sent.due_at is not None:
+            if sent.delay is not None:
+                errors.note("delay", "stands beside dueAt; give one of the two")
+            due_at_us = errors.instant("dueAt", sent.due_at)
+            if due_at_us is not None:
+                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+            return due_at_us
+        if sent.delay is None:
+            return None
+        delay_us = errors.duration("delay", sent.delay)
+        if delay_us is None:
+            return None
+        errors.note("delay", self._checks.delay(delay_us))
+        return now_us + delay_us
+
+    def _policy(self, sent: PolicySent, errors: _Errors) -> RetryPolicy:
+        """What was left out is what it is by default today, and stays so for this call."""
+        at, found = "requestSpec.retryPolicy", len(errors.found)
+        total, initial, longest = (
+            None if text is None else errors.duration(f"{at}.{field}", text)
+            for field, text in (
+                ("maxAttemptsDuration", sent.max_attempts_duration),
+                ("initialInterval", sent.initial_interval),
+                ("maxInterval", sent.max_interval),
+            )
+        )
+        policy = resolved(sent.max_attempts, total, initial, sent.backoff_multiplier, longest)
+        if len(errors.found) == found:
+            errors.found += self._checks.retry(policy, at)
+        return policy
 
     def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
         """The request, and whether its body is over its size."""
@@ -221,12 +274,18 @@ class CallRules:
         return limit
 
 
-def fingerprint(name: str, spec: RequestSpec, due_at_us: int | None, tags: Sequence[str]) -> str:
+def fingerprint(
+    name: str, spec: RequestSpec, due: int | str | None, tags: Sequence[str], policy: RetryPolicy | None = None
+) -> str:
     """The SHA-256, in hexadecimal, of what a client wants, whatever the id: the same for the same wish in another order
-    of members, headers or tags, with other white space, or in another time zone."""
+    of members, headers or tags, with other white space, or in another time zone. `due` is the due time in microseconds,
+    None for now, or what stands for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = sorted((header.lower(), value) for header, value in spec.headers.items())
-    wish = [_FORMAT, name, spec.method, spec.url, headers, body, due_at_us, sorted(tags)]
+    wish: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
+    if policy is not None:
+        # Only then: fingerprints of calls without one stay as they are stored.
+        wish.append([*msgspec.structs.astuple(policy)])
     return hashlib.sha256(msgspec.json.encode(wish)).hexdigest()
 
 
@@ -251,15 +310,15 @@ class _Errors:
     """Gathers the bad fields of one request."""
 
     def __init__(self) -> None:
-        self._found: list[FieldError] = []
+        self.found: list[FieldError] = []
 
     def note(self, path: str, reason: str | None) -> None:
         if reason is not None:
-            self._found.append(FieldError(path, reason))
+            self.found.append(FieldError(path, reason))
 
     def note_once(self, path: str, reason: str) -> None:
         """Two checks may look at one field: the first to complain is enough."""
-        if all(error.path != path for error in self._found):
+        if all(error.path != path for error in self.found):
             self.note(path, reason)
 
     def text(self, path: str, text: str, chars_max: int) -> None:
@@ -282,13 +341,20 @@ class _Errors:
             self.note(path, str(error))
             return None
 
+    def duration(self, path: str, text: str) -> int | None:
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            self.note(path, str(error))
+            return None
+
     def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
         """Raises, if anything was found; `kind` counts when one field is all that is wrong."""
-        if self._found:
-            self._raise(kind if len(self._found) == 1 else InvalidInput)
+        if self.found:
+            self._raise(kind if len(self.found) == 1 else InvalidInput)
 
     def _raise(self, kind: type[InvalidInput]) -> NoReturn:
-        raise kind(*self._found)
+        raise kind(*self.found)
 
 
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:

@@ -23,6 +23,7 @@ from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Trac
 from tocsin.agent.messages import Key, RequestSpec
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.instants import format_instant
+from tocsin.model.retry import RetryPolicy
 
 _calls = service_calls.c
 _tags = service_call_tags.c
@@ -39,7 +40,11 @@ _COLUMNS = (
     _calls.request_spec,
     _calls.outcome_meta,
     _calls.correlation_id,
+    _calls.retry_policy,
+    _calls.attempts,
+    _calls.next_attempt_at,
 )
+_CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
 _ONE = {"tenant": Text(), "call": Text()}
 
 
@@ -104,6 +109,7 @@ MESSAGES = Query(
 _decode = msgspec.json.decode
 _request_spec = msgspec.json.Decoder(RequestSpec).decode
 _headers = msgspec.json.Decoder(dict[str, str]).decode
+_policy = msgspec.json.Decoder(RetryPolicy).decode
 
 
 def page_statement(wanted: CallFilter) -> Select[Any]:
@@ -206,7 +212,7 @@ class SqlCallQueries:
             found = FIND.fetch(connection, **one)
             if not found:
                 return []
-            messages = MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][-1])
+            messages = MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][_CORRELATION])
             return [
                 _call_entry(found[0]),
                 *(_schedule_entry(row, key) for row in SCHEDULE.fetch(connection, **one)),
@@ -231,6 +237,9 @@ def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
                 None if row[9] is None else _decode(row[9]),
                 row[10],
                 tuple(tags[row[0], row[1]]),
+                None if row[11] is None else _policy(row[11]),
+                row[12],
+                row[13] if row[3] == Status.RETRYING else None,
             )
         )
         for row in rows
