@@ -107,7 +107,7 @@ def create(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        "retryPolicy": policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
     _show(_post(server, key, "/timers/create", body), as_json)
 
@@ -200,7 +200,7 @@ def update(
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        "retryPolicy": policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
     if all(value is None for value in changes.values()):
         raise WrongUsage("nothing to change; give --in, --at, --url, --payload, …")
@@ -242,17 +242,18 @@ def _optional(
     }
 
 
-def _policy(
+def policy(
     attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
 ) -> dict[str, Any] | None:
-    policy = {
+    """The policy that these options make, None without any."""
+    members = {
         "maxAttempts": attempts,
         "maxAttemptsDuration": checked_duration("--retry-for", duration),
         "initialInterval": checked_duration("--retry-initial", initial),
         "backoffMultiplier": factor,
         "maxInterval": checked_duration("--retry-max-interval", longest),
     }
-    return {name: value for name, value in policy.items() if value is not None} or None
+    return {name: value for name, value in members.items() if value is not None} or None
 
 
 def _from_now(text: str) -> str:

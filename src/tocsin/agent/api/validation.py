@@ -84,7 +84,8 @@ class PolicySent(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A call as it was sent. `body` is JSON text; without `due_at` and `delay`, it means now; without `retry`, one attempt."""
+    """A call as it was sent. `body` is JSON text. Without `due_at` and `delay` it is to be made now, without `retry` in one
+    attempt."""
 
     name: str
     method: str

@@ -17,6 +17,7 @@ VIEWS: dict[str, tuple[str, CallStatus | None]] = {
     "all": ("All", None),
     "scheduled": ("Scheduled", CallStatus.SCHEDULED),
     "running": ("Running", CallStatus.RUNNING),
+    "retrying": ("Retrying", CallStatus.RETRYING),
     "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
     "failed": ("Failed", CallStatus.FAILED),
 }
