@@ -19,6 +19,7 @@ from tocsin.agent.messages import (
     Message,
     RequestSpec,
     ResponseMeta,
+    RetrySpec,
     ScheduleTimer,
     ServiceCallDeleted,
     ServiceCallFailed,
@@ -71,7 +72,13 @@ class ServiceCallMachine(RuleBasedStateMachine):
         due_at_us = None if ahead_us is None else self.now_us + ahead_us
         self.attempts_max = 1 if policy is None else policy.max_attempts
         command = SubmitServiceCall(
-            self.call_id, "n", RequestSpec("GET", "http://x"), "f", due_at_us, ("b", "a", "b"), None, policy
+            self.call_id,
+            "n",
+            RequestSpec("GET", "http://x"),
+            "f",
+            due_at_us,
+            ("b", "a", "b"),
+            retry_policy=None if policy is None else RetrySpec.of(policy),
         )
         step = service_call.submit(
             command,

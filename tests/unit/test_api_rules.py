@@ -22,11 +22,10 @@ from tocsin.agent.api.validation import (
     fingerprint,
 )
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import RequestSpec
+from tocsin.agent.messages import RequestSpec, RetrySpec
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.errors import InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
-from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import uuid7_text
 from tocsin.model.validation import InputLimits, InputRules
 
@@ -131,9 +130,10 @@ def sent(**fields: object) -> Submission:
 
 def test_a_policy_is_resolved_when_its_call_is_submitted() -> None:
     _, command = rules().submission(ID, sent(retry=PolicySent()), 0, lambda: ID)
-    assert command.retry_policy == RetryPolicy(10, None, 5_000_000, 3.0, 4 * 3_600_000_000)
+    assert command.retry_policy == RetrySpec(10, 5_000_000, 3.0, 4 * 3_600_000_000)
     _, command = rules().submission(ID, sent(retry=PolicySent(3, "1h", "2s", 1.5, "1m")), 0, lambda: ID)
-    assert command.retry_policy == RetryPolicy(3, 3_600_000_000, 2_000_000, 1.5, 60_000_000)
+    assert command.retry_policy == RetrySpec(3, 2_000_000, 1.5, 60_000_000, 3_600_000_000)
+    assert RetrySpec.of(command.retry_policy.policy) == command.retry_policy
     assert rules().submission(ID, sent(), 0, lambda: ID)[1].retry_policy is None
 
 

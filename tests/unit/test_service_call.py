@@ -19,6 +19,7 @@ from tocsin.agent.messages import (
     ExecutionSucceeded,
     RequestSpec,
     ResponseMeta,
+    RetrySpec,
     ScheduleTimer,
     ServiceCallDeleted,
     ServiceCallFailed,
@@ -54,7 +55,9 @@ class World:
         self.new_id = Uuid7Source(self.clock.now_us)
         self.limits = limits
         self.id = self.new_id()
-        command = SubmitServiceCall(self.id, "bill", SPEC, "f", due_at_us, ("x",), "key", policy)
+        command = SubmitServiceCall(
+            self.id, "bill", SPEC, "f", due_at_us, ("x",), "key", None if policy is None else RetrySpec.of(policy)
+        )
         self.submitted = service_call.submit(
             command,
             tenant_id=self.new_id(),
@@ -178,7 +181,9 @@ def test_due_then_started_then_succeeded():
     assert (world.call.status, world.call.finished_at) == (Status.SUCCEEDED, EPOCH_US + 9 * SECOND)
     assert world.call.outcome == Outcome(OK)
     assert service_call.succeeded(world.call, end) is None
-    assert service_call.failed(world.call, ExecutionFailed(world.id, world.execution_id, 1, OOPS), limits=LIMITS) is None
+    assert (
+        service_call.failed(world.call, ExecutionFailed(world.id, world.execution_id, 1, OOPS), limits=LIMITS) is None
+    )
 
 
 def test_a_failure_keeps_the_answer():
@@ -271,7 +276,9 @@ def test_only_a_call_that_waits_can_be_deleted():
     assert service_call.delete(retrying.call) == (ServiceCallDeleted(retrying.id),)
 
 
-POLICY = RetryPolicy(max_attempts=3, initial_interval_us=10 * SECOND, backoff_multiplier=2.0, max_interval_us=60 * SECOND)
+POLICY = RetryPolicy(
+    max_attempts=3, initial_interval_us=10 * SECOND, backoff_multiplier=2.0, max_interval_us=60 * SECOND
+)
 TIMEOUT = ErrorMeta("TIMEOUT", "no answer", 3.0)
 INTERRUPTED = ErrorMeta("INTERRUPTED", "the process ended during the execution, and there were 3 already")
 
@@ -385,6 +392,8 @@ def test_what_may_be_made_again(kind: str, status: int | None, final: bool):
 def test_every_kind_that_the_client_calls_final_is_final_here():
     """The HTTP client says it of an outcome, the event has only its kind."""
     source = Path(tocsin.__file__).parent
-    texts = [path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")]
+    texts = [
+        path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")
+    ]
     found = {kind for text in texts for kind in re.findall(r'NoResponse\("([A-Z_]+)"[^\n]*final=True', text)}
     assert found == FINAL_KINDS

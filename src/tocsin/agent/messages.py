@@ -42,6 +42,38 @@ class RequestSpec(
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A retry policy, all members resolved: see `tocsin.model.retry.RetryPolicy`."""
+
+    max_attempts: int
+    initial_interval_us: int
+    backoff_multiplier: float
+    max_interval_us: int
+    max_duration_us: int | None = None
+
+    @classmethod
+    def of(cls, policy: RetryPolicy) -> RetrySpec:
+        """As it is sent."""
+        return cls(
+            policy.max_attempts,
+            policy.initial_interval_us,
+            policy.backoff_multiplier,
+            policy.max_interval_us,
+            policy.max_duration_us,
+        )
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """As it is followed."""
+        return RetryPolicy(
+            self.max_attempts,
+            self.max_duration_us,
+            self.initial_interval_us,
+            self.backoff_multiplier,
+            self.max_interval_us,
+        )
+
+
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """An answer as it is kept: header names in lower case, repeated ones joined by commas, secrets redacted; the body a
     snippet (`truncated`: there was more)."""
@@ -74,7 +106,7 @@ class SubmitServiceCall(Message, frozen=True):
     due_at_us: int | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
-    retry_policy: RetryPolicy | None = None
+    retry_policy: RetrySpec | None = None
 
 
 class TagServiceCall(Message, frozen=True):

@@ -79,7 +79,8 @@ def submit(
         typer.Option(metavar="TEXT", help="The same key again with the same request finds the call there is."),
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Repeat failed attempts, as the options below say.", show_default="one attempt")
+        bool,
+        typer.Option("--retry", help="Repeat failed attempts, as the options below say.", show_default="one attempt"),
     ] = False,
     retry_attempts: RetryAttempts = None,
     retry_for: RetryFor = None,
@@ -171,7 +172,8 @@ def get(
 @app.command("list", epilog="Example: tocsin calls list --status Failed --tag billing")
 def list_calls(
     status: Annotated[
-        list[str] | None, typer.Option("--status", help="Scheduled, Running, Retrying, Succeeded or Failed; may be repeated.")
+        list[str] | None,
+        typer.Option("--status", help="Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Submitted then or later.")] = None,

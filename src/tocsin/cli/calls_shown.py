@@ -115,7 +115,14 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Column, Table
 
     table = Table(
-        "#", Column("execution", no_wrap=True), "started", "took", "answer", "error", box=box.SIMPLE_HEAD, pad_edge=False
+        "#",
+        Column("execution", no_wrap=True),
+        "started",
+        "took",
+        "answer",
+        "error",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     for execution in executions:
         response = execution.get("response") or {}

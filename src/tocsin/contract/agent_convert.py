@@ -28,5 +28,11 @@ def submission(sent: wire.SubmitServiceCall) -> Submission:
 
 
 def _policy(sent: RetryPolicy) -> PolicySent:
-    given = (sent.max_attempts, sent.max_attempts_duration, sent.initial_interval, sent.backoff_multiplier, sent.max_interval)
+    given = (
+        sent.max_attempts,
+        sent.max_attempts_duration,
+        sent.initial_interval,
+        sent.backoff_multiplier,
+        sent.max_interval,
+    )
     return PolicySent(*(None if value is UNSET else value for value in given))  # type: ignore[arg-type]

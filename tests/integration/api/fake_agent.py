@@ -146,7 +146,7 @@ class FakeAgent:
             outcome=None,
             correlation_id=envelope.correlation_id,
             tags=tuple(sorted(sent.tags)),
-            retry_policy=sent.retry_policy,
+            retry_policy=None if sent.retry_policy is None else sent.retry_policy.policy,
         )
         self.calls[key] = Kept(record, sent.fingerprint, sent.idempotency_key)
         return CommandAccepted(key.service_call_id, "Scheduled"), envelope.correlation_id

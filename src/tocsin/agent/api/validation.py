@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from tocsin.agent.api.ports import CallFilter, Place
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
+from tocsin.agent.messages import Key, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED
@@ -148,7 +148,7 @@ class CallRules:
             due_at_us=due_at_us,
             tags=tags,
             idempotency_key=sent.idempotency_key,
-            retry_policy=policy,
+            retry_policy=None if policy is None else RetrySpec.of(policy),
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> Key:

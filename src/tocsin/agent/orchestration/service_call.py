@@ -139,7 +139,7 @@ def submit(
         fingerprint=command.fingerprint,
         watch_at=None if due_at is None else due_at + limits.watchdog_grace_us,
         idempotency_key=command.idempotency_key,
-        retry_policy=command.retry_policy,
+        retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
@@ -181,9 +181,7 @@ def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) 
         return None
     watch_at = event.started_at_us + limits.request_timeout_us + limits.watchdog_grace_us
     first_at = event.started_at_us if call.first_attempt_at is None else call.first_attempt_at
-    after = msgspec.structs.replace(
-        call, started_at=event.started_at_us, first_attempt_at=first_at, watch_at=watch_at
-    )
+    after = msgspec.structs.replace(call, started_at=event.started_at_us, first_attempt_at=first_at, watch_at=watch_at)
     return Step(after, ())
 
 

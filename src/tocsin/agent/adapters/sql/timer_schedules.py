@@ -93,6 +93,7 @@ NEXT_DUE_AT = Query(
     {"after": Instant()},
 )
 
+
 def _due_tenants(given: Given) -> Select[Any]:
     earliest = (
         select(_schedules.tenant_id, _schedules.due_at)

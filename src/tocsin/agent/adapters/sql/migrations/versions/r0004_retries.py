@@ -86,9 +86,7 @@ def _make_anew() -> None:
         sa.CheckConstraint(STATUSES, name=CHECK),
         sqlite_strict=True,
     )
-    op.execute(
-        f"INSERT INTO service_calls ({KEPT}, attempts) SELECT {KEPT}, {ATTEMPTS} FROM old_service_calls"
-    )
+    op.execute(f"INSERT INTO service_calls ({KEPT}, attempts) SELECT {KEPT}, {ATTEMPTS} FROM old_service_calls")
     op.drop_table("old_service_calls")
     for name, (columns, where) in _INDEXES.items():
         condition = None if where is None else sa.text(where)
