@@ -93,6 +93,15 @@ PAGES = {
     "statuses": (CallFilter(TENANT, frozenset({"Failed", "Running"}), **AFTER), "idx_service_calls_status"),
     "tag": (CallFilter(TENANT, tags=("t",), **AFTER), "idx_service_call_tags_tag"),
     "tags": (CallFilter(TENANT, frozenset({"Failed"}), ("t", "u"), **FROM), "idx_service_call_tags_tag"),
+    "correlation": (
+        CallFilter(TENANT, frozenset({"Failed"}), ("t",), correlation_id="c", **FROM),
+        "idx_service_calls_correlation_id",
+    ),
+}
+SEARCHES = {
+    "name": (CallFilter(TENANT, name="n", **AFTER), "idx_service_calls_submitted_at"),
+    "name, status": (CallFilter(TENANT, frozenset({"Failed"}), name="n"), "idx_service_calls_status"),
+    "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
 }
 
 #: What SQLite calls the indexes of primary keys.
@@ -181,15 +190,17 @@ async def test_every_statement_goes_by_its_index(database: AgentDatabase, conten
 async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
-        for name, (wanted, index) in PAGES.items():
-            compiled = queries.page_statement(wanted).compile(
-                dialect=dialect, compile_kwargs={"render_postcompile": True}
-            )
+        statements = [(name, wanted, index, queries.page_statement(wanted)) for name, (wanted, index) in PAGES.items()]
+        statements += [
+            (name, wanted, index, queries.search_statement(wanted)) for name, (wanted, index) in SEARCHES.items()
+        ]
+        for name, wanted, index, statement in statements:
+            compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             values = {
                 key: process(value) if (process := compiled._bind_processors.get(key)) else value
                 for key, value in compiled.params.items()
             }
-            if dialect.name == "postgresql" and wanted.tags and wanted.statuses:
+            if dialect.name == "postgresql" and wanted.tags and wanted.statuses and not wanted.correlation_id:
                 # By the statistics it knows that there are few calls of that status, and may begin with them.
                 index = "idx_service_call_tags_tag|idx_service_calls_status"
             plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.agent.api.validation import PAGE_DEFAULT, CallStatus
+from tocsin.agent.api.validation import CORRELATION_ID_CHARS_MAX, PAGE_DEFAULT, CallStatus
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.operation import Parameter
 from tocsin.model.validation import InputLimits
@@ -80,6 +80,8 @@ def _schema(parameter: Parameter, limits: InputLimits, agent_limits: AgentLimits
         "serviceCallId": {"type": "string", **_UUID7},
         "tag": {"type": "array", "items": tag, "maxItems": agent_limits.tags_max} if parameter.repeated else tag,
         "status": {"type": "array", "items": {"type": "string", "enum": list(CallStatus)}},
+        "name": {"type": "string", **_text(agent_limits.name_chars_max)},
+        "correlationId": {"type": "string", **_text(CORRELATION_ID_CHARS_MAX)},
         "from": {"type": "string", "format": "date-time"},
         "to": {"type": "string", "format": "date-time"},
         "limit": {"type": "integer", "minimum": 1, "maximum": agent_limits.page_max, "default": PAGE_DEFAULT},

@@ -32,8 +32,9 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         paths=(SERVICE_CALLS,),
         summary="Submit a service call",
         description="An HTTP request to be made now, at `dueAt`, or after `delay`. Durable once answered. With "
-        "`serviceCallId` or `idempotencyKey` it may be sent again: the same wish gives the call from before, another one is a conflict; of a "
-        "`delay` what is left may be sent. A failed attempt is final unless `requestSpec.retryPolicy` says otherwise.",
+        "`serviceCallId` or `idempotencyKey` it may be sent again: the same wish gives the call from before, another one is "
+        "a conflict; of a `delay` what is left may be sent. A failed attempt is final unless `requestSpec.retryPolicy` says "
+        "otherwise.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -61,7 +62,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         paths=(SERVICE_CALLS,),
         summary="List service calls, the newest first",
         description="Page by page: send nextCursor back as cursor until an answer has none. A call must meet all "
-        "conditions given.",
+        "conditions given. A page of a search by `name` may have few calls or none and still a nextCursor: it looks at a "
+        "bounded number of calls.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -73,6 +75,10 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
                 "status", "query", "One status, or several with commas between them or by repetition.", repeated=True
             ),
             Parameter("tag", "query", "A tag that it must have; all of them, when repeated.", repeated=True),
+            Parameter("name", "query", "A part of its name; letters A to Z in either case."),
+            Parameter(
+                "correlationId", "query", "The correlation id that it goes by: the calls that one request led to."
+            ),
             Parameter("from", "query", "Submitted at this instant or later."),
             Parameter("to", "query", "Submitted before this instant."),
             Parameter("limit", "query", "Service calls on the page."),
@@ -112,8 +118,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/trace",),
         summary="Follow a service call",
-        description="Everything kept under its correlation id, in the order of time: rows of the tables, and messages "
-        "with the message that caused each.",
+        description="Everything kept under its correlation id: rows of the tables, and messages with the message that "
+        "caused each. In the order of time, nothing before what caused it.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,

@@ -70,6 +70,8 @@ class ServiceCallHandlers:
             PageRequest(
                 statuses=query.get("status", ()),
                 tags=query.get("tag", ()),
+                name=_single(query, "name"),
+                correlation_id=_single(query, "correlationId"),
                 submitted_from=_instant(query, "from"),
                 submitted_to=_instant(query, "to"),
                 limit=_single(query, "limit"),

@@ -176,6 +176,10 @@ def list_calls(
         typer.Option("--status", help="Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="Has this in its name.")] = None,
+    correlation_id: Annotated[
+        str | None, typer.Option("--correlation-id", metavar="ID", help="Came from the request of this correlation id.")
+    ] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Submitted then or later.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Submitted earlier.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
@@ -195,6 +199,8 @@ def list_calls(
     query = {
         "status": [word[:1].upper() + word[1:].lower() for word in status or []],
         "tag": tag or [],
+        "name": name,
+        "correlationId": correlation_id,
         "from": checked_instant("--from", from_),
         "to": checked_instant("--to", to),
         "limit": PAGE_ROWS if every else limit,
@@ -204,7 +210,8 @@ def list_calls(
     with Client(server, key) as client:
         pages = _pages(client, path, query)
         if not every:
-            page = next(pages)
+            # A search for a name may have to look through much before it finds something.
+            page = next(page for page in pages if page["serviceCalls"] or not page.get("nextCursor"))
             if as_json:
                 output.print_json(page)
                 return

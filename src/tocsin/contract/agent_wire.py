@@ -207,7 +207,7 @@ class ServiceCallPage(AnswerStruct):
 class TraceEntry(AnswerStruct):
     """One thing that a request led to."""
 
-    at: Instant
+    at: Annotated[str, Meta(description="To the millisecond; of a row, when it came into the state that it shows.")]
     kind: Annotated[str, Meta(description="message, or the name of a table.", examples=["message", "service_calls"])]
     name: Annotated[str, Meta(description="The message's type, or what happened.")]
     id: Annotated[str, Meta(description="The message's id, or the row's.")]
@@ -216,7 +216,7 @@ class TraceEntry(AnswerStruct):
 
 
 class ServiceCallTrace(AnswerStruct):
-    """All that is kept under the correlation id of a service call, in the order of time."""
+    """All that is kept under the correlation id of a service call, in the order of time, nothing before what caused it."""
 
     service_call_id: Uuid
     correlation_id: CorrelationId

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, TraceEntry
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, TraceEntry
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
 from tocsin.agent.limits import AgentLimits
@@ -172,6 +172,9 @@ class FakeAgent:
         found.sort(key=lambda record: (record.submitted_at, record.service_call_id), reverse=True)
         return found[: wanted.limit]
 
+    async def search(self, wanted: CallFilter) -> Found:
+        return Found(await self.page(wanted), None)
+
     async def executions(self, key: Key) -> list[ExecutionRecord]:
         return self.runs.get(key, [])
 
@@ -186,6 +189,8 @@ def _fits(record: CallRecord, wanted: CallFilter) -> bool:
         record.tenant_id == wanted.tenant_id
         and (not wanted.statuses or record.status in wanted.statuses)
         and set(wanted.tags) <= set(record.tags)
+        and wanted.name.lower() in record.name.lower()
+        and wanted.correlation_id in ("", record.correlation_id)
         and (wanted.submitted_from is None or record.submitted_at >= wanted.submitted_from)
         and (wanted.submitted_to is None or record.submitted_at < wanted.submitted_to)
     )

@@ -28,6 +28,8 @@ from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
 PAGE_DEFAULT = 50
+#: Characters of a correlation id that a request brings.
+CORRELATION_ID_CHARS_MAX = 128
 
 #: What is wrong with method, URL, headers and body (as it goes out; None: there is none) of a request: the field's path
 #: within the request, and the reason. Empty when it can be sent.
@@ -105,6 +107,8 @@ class PageRequest(NamedTuple):
 
     statuses: Sequence[str] = ()
     tags: Sequence[str] = ()
+    name: str | None = None
+    correlation_id: str | None = None
     submitted_from: str | None = None
     submitted_to: str | None = None
     limit: str | None = None
@@ -176,6 +180,8 @@ class CallRules:
             tags=self._wanted_tags(asked.tags, errors),
             submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
             submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
+            name=_sought("name", asked.name, self._limits.name_chars_max, errors),
+            correlation_id=_sought("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
             before=_place(asked.cursor, errors),
             limit=self._page_limit(asked.limit, errors),
         )
@@ -363,6 +369,12 @@ def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
     if not _STATUSES.issuperset(wanted):
         errors.note("status", f"is not among {', '.join(CallStatus)}; put commas between several")
     return frozenset(wanted)
+
+
+def _sought(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
+    if text is not None:
+        errors.text(path, text, chars_max)
+    return text or ""
 
 
 def _place(cursor: str | None, errors: _Errors) -> Place | None:

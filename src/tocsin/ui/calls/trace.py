@@ -1,4 +1,4 @@
-"""A trace as lines: in the order of time, each message indented under the one that caused it."""
+"""A trace as lines: in their order, each message indented under the one that caused it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from tocsin.ui.show import milliseconds
 #: Levels that are shown as such; deeper ones stand at the last.
 DEPTH_MAX = 6
 MESSAGE = "message"
+#: What rows are, in words.
+_WHAT = {
+    "service_calls": "the call, as it stands",
+    "timer_schedules": "its schedule, as it stands",
+    "http_execution_log": "execution",
+}
 #: A row's number in the outbox: the order of the lines says as much.
 _ORDINAL = "number"
 #: Instants further from the beginning are shown as such.
@@ -33,6 +39,11 @@ class TraceLine:
     def is_message(self) -> bool:
         """Whether it was sent; otherwise it is a row of a table."""
         return self.entry.kind == MESSAGE
+
+    @property
+    def what(self) -> str:
+        """What it is, in words."""
+        return _WHAT.get(self.entry.kind, self.entry.kind)
 
 
 def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
