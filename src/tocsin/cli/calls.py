@@ -225,7 +225,7 @@ def list_calls(
             show_list([call for page in pages for call in page["serviceCalls"]])
 
 
-@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def tag_call(
     call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
 ) -> None:
@@ -234,7 +234,7 @@ def tag_call(
     output.note(f"Added the tag {tag} to {call_id}.")
 
 
-@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def untag_call(
     call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
 ) -> None:
