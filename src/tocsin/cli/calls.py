@@ -15,14 +15,19 @@ from tocsin.cli.options import (
     SERVER_DEFAULT,
     AsJson,
     Key,
+    RetryAttempts,
+    RetryFactor,
+    RetryFor,
+    RetryInitial,
+    RetryMax,
     Server,
     Tenant,
     checked_duration,
     checked_instant,
     headers,
     json_content,
+    retry_policy,
 )
-from tocsin.cli.timers import RetryAttempts, RetryFactor, RetryFor, RetryInitial, RetryMax, policy
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -104,7 +109,7 @@ def submit(
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in contradict each other; give one of them, or none for now")
     path = _path(tenant)
-    retries = policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
+    retries = retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
     wanted = {
         "name": name,
         "requestSpec": {
@@ -113,8 +118,8 @@ def submit(
             **_given(
                 headers=headers("--header", header),
                 body=None if body is None else json_content("--body", body),
-                retryPolicy={} if retry and retries is None else retries,
             ),
+            **(retries or ({"retryPolicy": {}} if retry else {})),
         },
         **_given(
             dueAt=checked_instant("--at", at),
