@@ -23,6 +23,8 @@ _WHAT = {
 _ORDINAL = "number"
 #: Instants further from the beginning are shown as such.
 _NEAR_US = 3_600_000_000
+#: Instants that are before it by less count as the beginning.
+_BEFORE_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def _value(name: str, value: Any, begins: int) -> str:
         after_us = parse_instant(text) - begins
     except ValueError:
         return text
-    return f"+{milliseconds(after_us)}" if 0 <= after_us < _NEAR_US else text
+    # The beginning is known to the millisecond, and what it was caused by may be a little older.
+    return f"+{milliseconds(max(after_us, 0))}" if -_BEFORE_US < after_us < _NEAR_US else text
 
 
 def _depth(entry: TraceEntry, messages: dict[str, TraceEntry], depths: dict[str, int]) -> int:
