@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from tocsin.agent.api.validation import Submission
+from tocsin.agent.api.validation import PolicySent, Submission
 from tocsin.model.errors import ServiceCallNotFound, ServiceCallNotScheduled
 from tocsin.model.instants import format_instant
 
@@ -26,9 +26,13 @@ class Client:
         self.tenant_id = world.tenants[number % len(world.tenants)]
         self.call_id = world.new_id()
         self.due_at: int | None = None
+        #: The attempts that its policy allows, and the pause before the second; None without one.
+        self.policy: PolicySent | None = None
         self.accepted = False
         #: True once the deletion was acknowledged, None while it may have happened.
         self.deleted: bool | None = False
+        #: When it was acknowledged, microseconds.
+        self.deleted_at = 0
         self._world = world
         self._rng = rng
 
@@ -38,19 +42,22 @@ class Client:
         await asyncio.sleep(rng.uniform(0, world.submitting_s))
         if rng.random() < 0.6:
             self.due_at = world.now_us() + int(rng.choice((0.2, 10, 90)) * rng.random() * _SECOND)
+        if rng.random() < 0.5:
+            attempts, seconds = rng.randint(1, 4), rng.choice((1, 5, 40))
+            self.policy = PolicySent(attempts, None, f"{seconds}s", 2.0, "60s")
         host = rng.choice(world.hosts)
         sent = Submission(
             f"call {self.number}", "POST", f"http://{host}/{self.number}", {}, None,
-            None if self.due_at is None else format_instant(self.due_at), (), self.call_id, None,
+            None if self.due_at is None else format_instant(self.due_at), (), self.call_id, None, None, self.policy,
         )  # fmt: skip
         while not self.accepted:
             self.accepted = await self._try("submit", sent)
         world.say("accepted", self.number)
-        if self.due_at is not None and rng.random() < 0.15:
-            await asyncio.sleep(rng.uniform(0, 20))
+        if (self.due_at is not None and rng.random() < 0.15) or (self.policy is not None and rng.random() < 0.3):
+            await asyncio.sleep(rng.choice((1, 20, 60)) * rng.random())
             self.deleted = None
             if await self._try("delete", None):
-                self.deleted = True
+                self.deleted, self.deleted_at = True, world.now_us()
                 world.say("deleted", self.number)
 
     async def _try(self, action: str, sent: Submission | None) -> bool:

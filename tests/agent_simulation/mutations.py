@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.simulation.mutation import Mutation
 
 CALL = "agent/orchestration/service_call.py"
+VERDICT = "agent/orchestration/verdict.py"
+SCHEDULES = "agent/adapters/sql/timer_schedules.py"
 CHECKS = "agent/execution/checks.py"
 OUTGOING = "agent/execution/outgoing.py"
 EXECUTOR = "agent/execution/executor.py"
@@ -65,6 +67,44 @@ MUTATIONS = [
         OUTBOX,
         "            self._doubtful_new.update(row.envelope.aggregate_id for row in rows)\n            self._fall_behind()\n",
         "            pass\n",
+    ),
+    _one(
+        "a due time that comes again starts a retry early",
+        CALL,
+        "due_at_us < call.awaited_at:",
+        "due_at_us < call.due_at:",
+    ),
+    _one(
+        "a schedule that was reached takes no later instant",
+        SCHEDULES,
+        "        where=_schedules.due_at < insert.excluded.due_at,\n",
+        "        where=_waits,\n",
+    ),
+    # It costs a call only time, which the watchdog ends, so that the simulation doesn't notice.
+    Mutation(
+        "agent: the next instant is marked with the last one",
+        0,
+        [
+            (
+                SCHEDULES,
+                "given.names(timer_schedules, *_FIRED), _schedules.state",
+                "given.names(timer_schedules, *_KEY), _schedules.state",
+            )
+        ],
+        (),
+        ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_by_a_later_one_alone",),
+    ),
+    _one(
+        "client errors are tried again",
+        VERDICT,
+        "        return Verdict(True)\n",
+        "        return Verdict(False)\n",
+    ),
+    _one(
+        "what was interrupted too often is not counted",
+        CALL,
+        "if call.executions - call.attempts < limits.executions_max:",
+        "if call.executions - call.attempts < limits.executions_max or call.retry_policy is not None:",
     ),
     _one("an uncertain beginning is taken for another's", EXECUTOR, "if order.execution_id in ours:", "if False:"),
     _one(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from tocsin.model.answer import NoResponse
 from tocsin.ports.http import Reply, Request, Result
+from tocsin.testing.simulation_loop import NODE
 
 if TYPE_CHECKING:
     from .world import World
@@ -32,6 +33,8 @@ class Receivers:
         self.arrivals: dict[int, list[int]] = {}
         #: By call, how many requests were sent, those that found no connection included.
         self.sent: dict[int, int] = {}
+        #: By call, when the process that runs the agent sent the last one, microseconds.
+        self.sent_at: dict[int, int] = {}
         self.answers: dict[str, Answer] = {}
         #: By call, what the client made of each request, in the order in which it did.
         self.results: dict[int, list[str]] = {}
@@ -68,6 +71,8 @@ class SimulatedClient:
         parts = urlsplit(request.url)
         call, began_us, finished = int(parts.path[1:]), world.now_us(), False
         receivers.sent[call] = receivers.sent.get(call, 0) + 1
+        if NODE.get() == world.process.name:
+            receivers.sent_at[call] = began_us
         fate = receivers.fate(parts.netloc)
 
         def end(outcome: Reply | NoResponse, what: str) -> None:

@@ -6,14 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tocsin.agent.messages import ordered_at
-from tocsin.model.instants import parse_instant
+from tocsin.model.instants import parse_duration, parse_instant
+from tocsin.model.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from .clients import Client
     from .world import World
 
 _END = ("ServiceCallSucceeded", "ServiceCallFailed")
-_CALLS = "SELECT service_call_id, status, due_at, outcome_meta, execution_id, executions FROM service_calls"
+_CALLS = "SELECT service_call_id, status, due_at, outcome_meta, execution_id, executions, attempts FROM service_calls"
 _LOG = """
     SELECT service_call_id, execution_id, started_at, finished_at, response_status, response_body, error_message
     FROM http_execution_log ORDER BY started_at
@@ -27,7 +28,8 @@ class _Call(NamedTuple):
     outcome: dict[str, Any]
     execution_id: str
     executions: int
-    log: list[Any]
+    attempts: int
+    log: list[_Execution]
     messages: list[tuple[str, str]]
 
 
@@ -38,6 +40,11 @@ class _Execution(NamedTuple):
     status: str | None
     body: str | None
     error: str | None
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing may follow it: a success, or a client error."""
+        return self.status is not None and self.status[0] in "24"
 
     @property
     def interrupted(self) -> bool:
@@ -59,10 +66,10 @@ def reckon(world: World) -> None:
         messages.setdefault(call_id, []).append(tuple(message))
     calls = {
         call_id: _Call(
-            status, parse_instant(due_at), json.loads(outcome or "{}"), execution_id, executions,
+            status, parse_instant(due_at), json.loads(outcome or "{}"), execution_id, executions, attempts,
             log.get(call_id, []), messages.get(call_id, []),
         )
-        for call_id, status, due_at, outcome, execution_id, executions in world.tables.rows(_CALLS)  # type: ignore
+        for call_id, status, due_at, outcome, execution_id, executions, attempts in world.tables.rows(_CALLS)  # type: ignore
     }  # fmt: skip
     for client in world.clients:
         call = calls.get(client.call_id)
@@ -75,8 +82,10 @@ def reckon(world: World) -> None:
 def _deleted(world: World, client: Client) -> tuple[str, str] | None:
     if client.accepted and client.deleted is False:
         return "LOST", f"call {client.number} was accepted and is gone"
-    if client.number in world.receivers.arrivals:
+    if client.policy is None and client.number in world.receivers.arrivals:
         return "AFTER DELETE", f"call {client.number} was deleted, and arrived"
+    if client.deleted is True and world.receivers.sent_at.get(client.number, 0) > client.deleted_at:
+        return "AFTER DELETE", f"call {client.number} was deleted while it waited, and was tried again"
     return None
 
 
@@ -94,8 +103,10 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
     interrupted = sum(execution.interrupted for execution in call.log)
     if arrivals and arrivals[0] < call.due_at:
         return "EARLY", what
-    if sent > len(call.log) or len(call.log) - interrupted > 1:
+    if sent > len(call.log):
         return "TWICE", f"sent {sent} times; {what}"
+    if (problem := _against_policy(world, client, call)) is not None:
+        return "ATTEMPTS", f"{problem}; {what}"
     if interrupted and not world.mortal:
         return "INTERRUPTED BY NOBODY", what
     if any(execution.late(world.limits.start_timeout_us) and not execution.interrupted for execution in call.log):
@@ -104,6 +115,30 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
         return "ORDER", f"{world.posts.get(client.call_id)}; {what}"
     problem = _untrue(world, number, call, interrupted, sent)
     return None if problem is None else ("UNTRUE", f"{problem}; {what}")
+
+
+def _against_policy(world: World, client: Client, call: _Call) -> str | None:
+    """What is wrong with the executions of a call, as its policy has them."""
+    policy = RetryPolicy(max_attempts=1)
+    if client.policy is not None:
+        most, initial = client.policy.max_attempts, parse_duration(client.policy.initial_interval or "")
+        policy = RetryPolicy(most or 1, None, initial, 2.0, 60_000_000)
+    attempts, forgiven, earliest, over = 0, 0, 0, False
+    for execution in call.log:
+        if over:
+            return "it was made again after its end"
+        if parse_instant(execution.started_at) < earliest:
+            return f"execution {execution.execution_id} began early"
+        earliest = 0
+        if execution.interrupted and forgiven + 1 < world.limits.executions_max:
+            forgiven += 1
+            continue
+        attempts += 1
+        over = execution.final or attempts >= policy.max_attempts
+        earliest = parse_instant(execution.finished_at or "") + policy.delay_us(attempts, 1.0)
+    if attempts != call.attempts:
+        return f"there were {attempts} attempts"
+    return None if over else "it ended before its last attempt"
 
 
 def _in_order(world: World, client: Client, call: _Call) -> bool:
@@ -117,13 +152,14 @@ def _untrue(world: World, number: int, call: _Call, interrupted: int, sent: int)
     results = world.receivers.results.get(number, [])
     kind = call.outcome.get("errorMeta", {}).get("kind", "")
     if kind == "INTERRUPTED":
-        ended = interrupted == len(call.log) == call.executions == world.limits.executions_max
-        return None if ended else "it was not interrupted so often"
+        # How often it was, `_against_policy` has counted.
+        return None if interrupted and call.log[-1].interrupted else "it was not interrupted"
     last = next((e for e in call.log if e.execution_id == call.execution_id), None)
     if last is None or last.finished_at is None:
         return "the log has no end of the execution that it names"
     if kind == "START_TIMEOUT":
-        return None if sent <= interrupted else "it was sent"
+        late = sum((execution.error or "").startswith("START_TIMEOUT") for execution in call.log)
+        return None if sent <= len(call.log) - late else "it was sent"
     if call.status == "Succeeded" or kind == "HTTP_STATUS":
         body = call.outcome["responseMeta"]["bodySnippet"]
         answer = world.receivers.answers.get(body)

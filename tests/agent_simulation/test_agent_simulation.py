@@ -28,6 +28,12 @@ def test_outcomes_are_true_whatever_happens(first: int) -> None:
         violation = world.run()
         assert violation is None, f"seed {seed}: {violation}"
         happened.update(str(line[1]) for line in world.trace)
+        happened.update(str(line[2]) for line in world.trace if line[1] == "ServiceCallChanged")
+        happened.update(
+            "deleted while Retrying"
+            for client in world.clients
+            if client.deleted is True and client.number in world.receivers.sent
+        )
     # A simulation in which nothing goes wrong proves nothing.
     for what in (
         "commit unknown",
@@ -37,6 +43,8 @@ def test_outcomes_are_true_whatever_happens(first: int) -> None:
         "freeze",
         "CallRescued",
         "ExecutionsInterrupted",
+        "Retrying",
+        "deleted while Retrying",
     ):
         assert happened[what] > 0, happened
 

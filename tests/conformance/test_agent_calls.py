@@ -102,7 +102,7 @@ async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(d
     for c in (waiting, busy):
         await database.timers.schedule_timers([entry(c)])
         await database.executions.begin([(start(c), envelope(c))])
-    gone = await database.calls.transact(lambda t: t.delete_scheduled([waiting.key, busy.key, Key(TENANT, new_id())]))
+    gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, Key(TENANT, new_id())]))
     assert gone == {waiting.key}
     for table in TABLES:
         assert await rows(database, f"SELECT service_call_id FROM {table}") == [(busy.service_call_id,)], table
@@ -190,7 +190,7 @@ async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
     }
     assert await change(database, running(mine)) == {mine.key}
     assert (await load(database, theirs.key)) == msgspec.structs.replace(theirs, tags=())
-    assert await database.timers.mark_fired([mine.key], NOW) == 1
+    assert await database.timers.mark_fired([(mine.key, mine.due_at)], NOW) == 1
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
     assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
     assert await database.timers.due_tenants(0, NOW * 2, 10) == [OTHER_TENANT]
@@ -199,7 +199,7 @@ async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
     assert unfinished == other_execution
     await database.timers.delete_timers([mine.key])
     assert await database.timers.find_due([OTHER_TENANT], 0, NOW * 2, 10) == [entry(theirs)]
-    assert await database.calls.transact(lambda t: t.delete_scheduled([mine.key])) == set()
+    assert await database.calls.transact(lambda t: t.delete_waiting([mine.key])) == set()
     await change(database, finished(theirs))
     assert await database.calls.transact(lambda t: t.purge(NOW * 2, 10)) == 1
     assert await load(database, mine.key) is not None

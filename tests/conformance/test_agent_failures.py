@@ -111,10 +111,10 @@ async def test_a_call_that_is_deleted_meanwhile_takes_only_its_own_schedule_alon
         here, going = call(), call()
         await insert(database, here, going)
         await asyncio.gather(
-            database.calls.transact(lambda t, key=going.key: t.delete_scheduled([key])),  # type: ignore[misc]
+            database.calls.transact(lambda t, key=going.key: t.delete_waiting([key])),  # type: ignore[misc]
             database.timers.schedule_timers([entry(going), entry(here)]),
         )
-        assert await database.timers.mark_fired([here.key, going.key], NOW) == 1
+        assert await database.timers.mark_fired([(c.key, c.due_at) for c in (here, going)], NOW) == 1
 
 
 async def test_unknown_databases_are_refused() -> None:

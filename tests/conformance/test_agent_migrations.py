@@ -94,14 +94,15 @@ async def _check_migrated(database: AgentDatabase) -> None:
     waiting = await load(database, Key(TENANT, WAITING))
     assert waiting is not None
     assert (waiting.name, waiting.due_at, waiting.correlation_id) == ("wait", AT_US, CORRELATION)
-    assert (waiting.watch_at, waiting.executions) == (AT_US, 0)
+    assert (waiting.watch_at, waiting.executions, waiting.attempts) == (AT_US, 0, 0)
     done = await database.queries.find(Key(TENANT, DONE))
     assert done is not None
     assert (done.status, done.finished_at, done.correlation_id) == ("Failed", AT_US, DONE)
+    assert (done.attempts, done.retry_policy) == (1, None)
     assert done.outcome == {"errorMeta": {"kind": "TIMEOUT", "message": "late"}}
     (execution,) = await database.queries.executions(Key(TENANT, DONE))
     assert (execution.execution_id, execution.started_at, execution.response_status) == (EXECUTION, AT_US, 504)
-    assert (await database.queries.find(Key(TENANT, WAITING)))[-1] == ("star",)  # type: ignore[index]
+    assert (await database.queries.find(Key(TENANT, WAITING))).tags == ("star",)  # type: ignore[union-attr]
     (due,) = await database.timers.find_due([TENANT], 0, AT_US, 10)
     assert due == (TENANT, WAITING, CORRELATION, AT_US, AT_US, None)
     (message,) = await database.outbox.unpublished(0, 10)
@@ -114,7 +115,7 @@ async def _check_migrated(database: AgentDatabase) -> None:
     new = call()
     await insert(database, new)
     await database.timers.schedule_timers([entry(new)])
-    assert await database.calls.transact(lambda t: t.delete_scheduled([waiting.key])) == {waiting.key}
+    assert await database.calls.transact(lambda t: t.delete_waiting([waiting.key])) == {waiting.key}
     assert await rows(database, f"SELECT tag FROM service_call_tags WHERE service_call_id = '{WAITING}'") == []
     assert done.status == Status.FAILED
 

@@ -46,7 +46,7 @@ CASES = {
         service_calls.FIND_BY_IDEMPOTENCY_KEY, "idx_service_calls_idempotency_key", [(TENANT, "k")]
     ),
     "change": Case(service_calls.CHANGE, CALLS, _row(service_calls.CHANGE)),
-    "delete_scheduled": Case(service_calls.DELETE_SCHEDULED, CALLS, KEYS),
+    "delete_waiting": Case(service_calls.DELETE_WAITING, CALLS, KEYS),
     "tags": Case(service_calls.TAGS, TAGS, KEYS),
     "submitted_at": Case(service_calls.SUBMITTED_AT, CALLS, KEYS),
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
@@ -54,7 +54,7 @@ CASES = {
     "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before": NOW, "most": 10}),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
-    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, KEYS, {"moment": NOW}),
+    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment": NOW}),
     "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
     "due_tenants": Case(
         timer_schedules.DUE_TENANTS,
@@ -68,9 +68,6 @@ CASES = {
         [(TENANT,), (OTHER_TENANT,)],
         {"from": NOW, "now": NOW + 9, "most": 10},
         "idx_timer_schedules_waiting",
-    ),
-    "find_by_correlation": Case(
-        timer_schedules.FIND_BY_CORRELATION, "idx_timer_schedules_correlation_id", [], {"correlation": ID}
     ),
     "find_secrets": Case(tenant_secrets.FIND, "pk_tenant_secrets", [(TENANT,), (OTHER_TENANT,)]),
     "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [(TENANT,)]),
@@ -99,6 +96,15 @@ PAGES = {
     "statuses": (CallFilter(TENANT, frozenset({"Failed", "Running"}), **AFTER), "idx_service_calls_status"),
     "tag": (CallFilter(TENANT, tags=("t",), **AFTER), "idx_service_call_tags_tag"),
     "tags": (CallFilter(TENANT, frozenset({"Failed"}), ("t", "u"), **FROM), "idx_service_call_tags_tag"),
+    "correlation": (
+        CallFilter(TENANT, frozenset({"Failed"}), ("t",), correlation_id="c", **FROM),
+        "idx_service_calls_correlation_id",
+    ),
+}
+SEARCHES = {
+    "name": (CallFilter(TENANT, name="n", **AFTER), "idx_service_calls_submitted_at"),
+    "name, status": (CallFilter(TENANT, frozenset({"Failed"}), name="n"), "idx_service_calls_status"),
+    "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
 }
 
 #: What SQLite calls the indexes of primary keys.
@@ -188,15 +194,17 @@ async def test_every_statement_goes_by_its_index(database: AgentDatabase, conten
 async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
-        for name, (wanted, index) in PAGES.items():
-            compiled = queries.page_statement(wanted).compile(
-                dialect=dialect, compile_kwargs={"render_postcompile": True}
-            )
+        statements = [(name, wanted, index, queries.page_statement(wanted)) for name, (wanted, index) in PAGES.items()]
+        statements += [
+            (name, wanted, index, queries.search_statement(wanted)) for name, (wanted, index) in SEARCHES.items()
+        ]
+        for name, wanted, index, statement in statements:
+            compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             values = {
                 key: process(value) if (process := compiled._bind_processors.get(key)) else value
                 for key, value in compiled.params.items()
             }
-            if dialect.name == "postgresql" and wanted.tags and wanted.statuses:
+            if dialect.name == "postgresql" and wanted.tags and wanted.statuses and not wanted.correlation_id:
                 # By the statistics it knows that there are few calls of that status, and may begin with them.
                 index = "idx_service_call_tags_tag|idx_service_calls_status"
             plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))

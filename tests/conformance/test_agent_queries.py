@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +24,7 @@ from tests.support.agent_database import (
     running,
     start,
 )
+from tocsin.agent.adapters.sql import queries
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.api.ports import CallFilter, CallRecord, Place
 from tocsin.agent.messages import Key, ResponseMeta
@@ -177,7 +180,8 @@ async def test_a_trace_has_everything_of_the_request_and_no_payload(database: Ag
     await database.timers.schedule_timers([entry(one)])
     begun = start(one, started_at=NOW + 2_000)
     await database.executions.begin([(begun, envelope(one, "ExecutionStarted", timestamp_ms=NOW // 1_000 + 2))])
-    await database.executions.finish([(end(begun), envelope(one, "ExecutionSucceeded", timestamp_ms=NOW // 1_000 + 3))])
+    ended = end(begun, finished_at=NOW + 2_400)
+    await database.executions.finish([(ended, envelope(one, "ExecutionSucceeded", timestamp_ms=NOW // 1_000 + 3))])
     trace = await database.queries.trace(one.key)
     assert [(t.kind, t.name) for t in trace] == [
         ("message", "ServiceCallSubmitted"),
@@ -192,6 +196,78 @@ async def test_a_trace_has_everything_of_the_request_and_no_payload(database: Ag
     assert all("payload" not in t.detail for t in trace)
     assert await database.queries.trace(Key(TENANT, new_id())) == []
     assert await database.queries.trace(Key(OTHER_TENANT, one.service_call_id)) == []
+
+
+async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabase) -> None:
+    """Messages know milliseconds and rows microseconds, a clock may go back, and a row shows the state it came into last."""
+    one = call(
+        submitted_at=NOW + 999, due_at=NOW + 999, status=Status.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
+        outcome=Outcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
+    )  # fmt: skip
+    await insert(database, one)
+    ms = NOW // 1_000
+    submitted = envelope(one, "ServiceCallSubmitted", timestamp_ms=ms)
+    ordered = envelope(one, "StartExecution", causation_id=submitted.id, timestamp_ms=ms - 5)
+    failed = envelope(one, "ExecutionFailed", causation_id=ordered.id, timestamp_ms=ms + 3)
+    over = envelope(one, "ServiceCallFailed", causation_id=failed.id, timestamp_ms=ms - 5)
+    await database.calls.transact(lambda t: t.append([submitted, ordered, failed, over]))
+    begun = start(one, started_at=NOW + 2_000)
+    await database.executions.begin([(begun, envelope(one, "ExecutionStarted", timestamp_ms=ms + 2))])
+    await database.executions.finish([(end(begun, finished_at=NOW + 3_000), envelope(one, "X", timestamp_ms=ms + 9))])
+    trace = await database.queries.trace(one.key)
+    assert [(t.kind, t.name) for t in trace] == [
+        ("message", "ServiceCallSubmitted"),
+        ("message", "StartExecution"),
+        ("message", "ExecutionStarted"),
+        ("message", "ExecutionFailed"),
+        ("message", "ServiceCallFailed"),
+        ("service_calls", "Failed"),
+        ("http_execution_log", "Finished"),
+        ("message", "X"),
+    ]
+    assert [t.at for t in trace] == sorted(t.at for t in trace)
+    places = {t.id: place for place, t in enumerate(trace)}
+    assert all(places[t.causation_id] < places[t.id] for t in trace if t.causation_id in places)
+
+
+async def test_calls_are_found_by_a_part_of_their_names(
+    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["Charge order 17", "charge order 18", "Mail 100%", "Mail order_17", "Other"]
+    calls = [call(name=name, submitted_at=NOW + place, tags=("t",)) for place, name in enumerate(names)]
+    await insert(database, *calls, call(OTHER_TENANT, name="Charge"))
+    await change(database, running(calls[1]))
+
+    async def found(name: str, **fields: object) -> list[str]:
+        calls, reached = await database.queries.search(CallFilter(TENANT, name=name, **fields))  # type: ignore[arg-type]
+        assert reached is None
+        return [found.name for found in calls]
+
+    assert await found("CHARGE") == [names[1], names[0]]
+    assert await found("order 17") == [names[0]]
+    assert await found("%") == [names[2]]
+    assert await found("r_1") == [names[3]]
+    assert await found("nothing") == []
+    assert await found("charge", tags=("t",), limit=1) == [names[1]]
+    for statuses in ({"Running"}, {"Running", "Failed"}):
+        assert await found("order", statuses=frozenset(statuses)) == [names[1]]
+    # It looks at three at a time, the newest first.
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 3)
+    first = await database.queries.search(CallFilter(TENANT, name="17"))
+    assert ([r.name for r in first.calls], first.reached) == ([names[3]], Place(NOW + 2, calls[2].service_call_id))
+    rest = await database.queries.search(CallFilter(TENANT, name="17", before=first.reached))
+    assert ([r.name for r in rest.calls], rest.reached) == ([names[0]], None)
+
+
+async def test_calls_are_found_by_their_correlation_id(database: AgentDatabase) -> None:
+    request = new_id()
+    mine = [call(correlation_id=request, submitted_at=NOW + place, tags=("a", "b")) for place in range(3)]
+    await insert(database, *mine, call(tags=("a",)), call(OTHER_TENANT, correlation_id=request))
+    await change(database, running(mine[1]))
+    wanted = CallFilter(TENANT, correlation_id=request)
+    assert [r.service_call_id for r in await database.queries.page(wanted)] == [c.service_call_id for c in mine[::-1]]
+    narrowed = replace(wanted, statuses=frozenset({"Running", "Failed"}), tags=("a", "b"))
+    assert [r.service_call_id for r in await database.queries.page(narrowed)] == [mine[1].service_call_id]
 
 
 @pytest.mark.parametrize("body", ["plain", "nul \0 inside"])

@@ -53,20 +53,23 @@ async def test_tenants_with_something_due_come_the_earliest_first(database: Agen
     assert await database.timers.due_tenants(0, NOW + 5, 10) == []
 
 
-async def test_a_schedule_is_replaced_while_it_waits_and_stays_once_reached(database: AgentDatabase) -> None:
+async def test_a_schedule_is_replaced_by_a_later_one_alone(database: AgentDatabase) -> None:
     one = call()
     await insert(database, one)
-    await database.timers.schedule_timers([entry(one), entry(one, due_at=NOW + 3)])
+    await database.timers.schedule_timers([entry(one, due_at=NOW + 3), entry(one, due_at=NOW + 1)])
+    assert await database.timers.find_due([TENANT], 0, NOW + 5, 10) == [entry(one, due_at=NOW + 3)]
     moved = entry(one, due_at=NOW + 5, correlation_id=new_id(), registered_at=NOW + 1)
     await database.timers.schedule_timers([moved])
     waiting = moved._replace(registered_at=NOW)
+    await database.timers.schedule_timers([entry(one, due_at=NOW + 4)])
     assert await database.timers.find_due([TENANT], 0, NOW + 5, 10) == [waiting]
-    assert await database.timers.mark_fired([one.key], NOW + 6) == 1
-    assert await database.timers.mark_fired([one.key], NOW + 7) == 0
-    await database.timers.schedule_timers([entry(one, due_at=NOW + 9)])
-    assert await database.timers.find_by_correlation(waiting.correlation_id) == [waiting._replace(reached_at=NOW + 6)]
-    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == []
+    assert await database.timers.mark_fired([(one.key, NOW + 3)], NOW + 6) == 0
+    assert await database.timers.mark_fired([(one.key, NOW + 5)], NOW + 6) == 1
+    assert await database.timers.mark_fired([(one.key, NOW + 5)], NOW + 7) == 0
+    await database.timers.schedule_timers([entry(one, due_at=NOW + 5)])
     assert await database.timers.next_due_at(0) is None
+    await database.timers.schedule_timers([entry(one, due_at=NOW + 9)])
+    assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(one, due_at=NOW + 9)]
 
 
 async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -> None:
@@ -74,7 +77,7 @@ async def test_a_schedule_of_no_call_is_dropped_alone(database: AgentDatabase) -
     await insert(database, here)
     await database.timers.schedule_timers([entry(gone), entry(here)])
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(here)]
-    assert await database.timers.mark_fired([gone.key, here.key], NOW) == 1
+    assert await database.timers.mark_fired([(gone.key, gone.due_at), (here.key, here.due_at)], NOW) == 1
 
 
 async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
@@ -85,15 +88,6 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
         await database.timers.delete_timers([one.key, Key(TENANT, new_id())])
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
     await database.timers.delete_timers([])
-
-
-async def test_schedules_of_a_request_are_found_in_all_tenants(database: AgentDatabase) -> None:
-    mine, theirs, other = call(), call(OTHER_TENANT), call()
-    await insert(database, mine, theirs, other)
-    request = new_id()
-    both = [entry(mine, correlation_id=request), entry(theirs, correlation_id=request)]
-    await database.timers.schedule_timers([*both, entry(other)])
-    assert await database.timers.find_by_correlation(request) == both
 
 
 # ------------------------------------------------------------------ http_execution_log

@@ -27,6 +27,7 @@ from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import TimerNotFound
+from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
@@ -108,8 +109,8 @@ class Noticed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
-        count = await self._store.mark_fired(keys, reached_at_us)
+    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+        count = await self._store.mark_fired(fired, reached_at_us)
         await self._marked()
         return count
 
@@ -140,8 +141,9 @@ class PollingHarness:
         await self.timers.close()
 
     async def _is_reached(self, key: Key) -> bool:
-        entries = await self._store.find_by_correlation(correlation_of(key))
-        return any(entry.key == key and entry.reached_at is not None for entry in entries)
+        """It was scheduled, and doesn't wait any more."""
+        waiting = await self._store.find_due([key.tenant_id], 0, INSTANT_MAX, 1_000)
+        return all(entry.key != key for entry in waiting)
 
     def _observe(self, event: AgentEvent) -> None:
         if isinstance(event, DuePollFailed):
@@ -349,29 +351,48 @@ async def test_what_was_published_and_not_marked_comes_again_as_the_same_message
     assert len({envelope_id(told) for told in listener.told}) == 1
 
 
-async def test_before_it_was_told_it_can_be_moved(harness: Harness, listener: Listener):
-    sooner, later = entry(3_600_000 * MS), entry(0)
-    await schedule(harness, sooner, later)
-    moved = [
-        entry(40 * MS, sooner.key)._replace(registered_at=sooner.registered_at),
-        entry(120 * MS, later.key)._replace(registered_at=later.registered_at),
-    ]
-    await schedule(harness, *(one._replace(registered_at=CLOCK.now_us()) for one in moved))
+async def test_before_it_was_told_it_can_be_moved_to_a_later_instant_only(harness: Harness, listener: Listener):
+    moved, repeated = entry(0), entry(100 * MS)
+    await schedule(harness, moved, repeated)
+    later = entry(60 * MS, moved.key)
+    # What is not later is an older message that comes again, and must not undo the newer one.
+    await schedule(harness, later, repeated._replace(due_at=CLOCK.now_us()))
     await harness.timers.start(listener)
-    await listener.has(sooner.key, later.key)
-    assert sorted(listener.told) == sorted(moved)
+    await listener.has(moved.key, repeated.key)
+    assert sorted(listener.told) == sorted([later._replace(registered_at=moved.registered_at), repeated])
     assert not listener.early
 
 
-async def test_once_it_was_told_it_stays_as_it_is(harness: Harness, listener: Listener):
+async def test_once_it_was_told_only_a_later_instant_is_told_again(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     one = entry(0)
     await schedule(harness, one)
     await harness.reached(one.key)
     await schedule(harness, one)
-    await schedule(harness, entry(30 * MS, one.key))
+    await schedule(harness, one._replace(due_at=one.due_at - 30 * MS))
     await pass_by(harness, listener, 80 * MS)
     assert listener.times(one.key) == 1
+    again = entry(30 * MS, one.key)
+    await schedule(harness, again)
+    await listener.until(lambda: listener.times(one.key) == 2)
+    assert listener.told[-1] == again._replace(registered_at=one.registered_at)
+    assert not listener.early
+
+
+async def test_the_next_instant_may_come_while_the_last_one_is_being_told(harness: Harness, listener: Listener):
+    """A call whose attempt fails at once is scheduled again before its last schedule is marked."""
+    first = entry(0)
+    again = entry(50 * MS, first.key)
+
+    async def on_due(entries: Sequence[TimerEntry]) -> None:
+        if any(told.due_at == first.due_at for told in entries):
+            await harness.timers.schedule([again])
+        await listener(entries)
+
+    await harness.timers.start(on_due)
+    await schedule(harness, first)
+    await listener.until(lambda: listener.times(first.key) == 2)
+    assert [told.due_at for told in listener.told] == [first.due_at, again.due_at]
 
 
 async def test_what_is_canceled_is_not_told(harness: Harness, listener: Listener):

@@ -19,9 +19,11 @@ from tocsin.agent.messages import (
     Message,
     RequestSpec,
     ResponseMeta,
+    RetrySpec,
     ScheduleTimer,
     ServiceCallDeleted,
     ServiceCallFailed,
+    ServiceCallRetrying,
     ServiceCallRunning,
     ServiceCallScheduled,
     ServiceCallSubmitted,
@@ -30,17 +32,24 @@ from tocsin.agent.messages import (
     SubmitServiceCall,
 )
 from tocsin.agent.orchestration import service_call
-from tocsin.agent.orchestration.service_call import ServiceCall, Status, Step
+from tocsin.agent.orchestration.service_call import WAITING, ServiceCall, Status, Step
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.testing.clock import EPOCH_US
 
 LIMITS = AgentLimits(
     watchdog_grace_us=10_000_000, request_timeout_us=20_000_000, start_timeout_us=100_000_000, executions_max=3
 )
+POLICIES = [
+    RetryPolicy(max_attempts=3, initial_interval_us=1, max_interval_us=30_000_000),
+    RetryPolicy(max_attempts=9, initial_interval_us=9_000_000, max_interval_us=60_000_000, max_duration_us=80_000_000),
+]
+ERRORS = [ErrorMeta("TIMEOUT", "t", 1.0), ErrorMeta("EGRESS_REFUSED", "t", 1.0)]
 FINAL = (Status.SUCCEEDED, Status.FAILED)
 LEGAL = {
     Status.SCHEDULED: {Status.SCHEDULED, Status.RUNNING},
-    Status.RUNNING: {Status.RUNNING, *FINAL},
+    Status.RUNNING: {Status.RUNNING, Status.RETRYING, *FINAL},
+    Status.RETRYING: {Status.RUNNING},
     Status.SUCCEEDED: set(),
     Status.FAILED: set(),
 }
@@ -58,10 +67,19 @@ class ServiceCallMachine(RuleBasedStateMachine):
         self.sent: list[Message] = []
         self.ordered: list[str] = []
 
-    @initialize(ahead_us=st.none() | st.integers(-50_000_000, 50_000_000))
-    def submit(self, ahead_us: int | None) -> None:
+    @initialize(ahead_us=st.none() | st.integers(-50_000_000, 50_000_000), policy=st.none() | st.sampled_from(POLICIES))
+    def submit(self, ahead_us: int | None, policy: RetryPolicy | None) -> None:
         due_at_us = None if ahead_us is None else self.now_us + ahead_us
-        command = SubmitServiceCall(self.call_id, "n", RequestSpec("GET", "http://x"), "f", due_at_us, ("b", "a", "b"))
+        self.attempts_max = 1 if policy is None else policy.max_attempts
+        command = SubmitServiceCall(
+            self.call_id,
+            "n",
+            RequestSpec("GET", "http://x"),
+            "f",
+            due_at_us,
+            ("b", "a", "b"),
+            retry_policy=None if policy is None else RetrySpec.of(policy),
+        )
         step = service_call.submit(
             command,
             tenant_id=self.new_id(),
@@ -99,6 +117,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
             self.ordered.append(after.execution_id)
         for start in starts:
             assert start.execution_id == after.execution_id
+        assert (after.status is Status.RETRYING) == any(isinstance(m, ServiceCallRetrying) for m in step.messages)
         assert (after.status in FINAL) == (
             [type(m) for m in step.messages if isinstance(m, ServiceCallSucceeded | ServiceCallFailed)] != []
         )
@@ -117,9 +136,9 @@ class ServiceCallMachine(RuleBasedStateMachine):
     @rule(early_us=st.integers(-1, 1))
     def due(self, early_us: int) -> None:
         assert self.call is not None
-        was, due_at = self.call.status, self.call.due_at + early_us
+        was, due_at = self.call.status, self.call.awaited_at + early_us
         step = service_call.due(self.call, due_at, now_us=self.now_us, new_id=self.new_id, limits=LIMITS)
-        assert (step is not None) == (was is Status.SCHEDULED and early_us >= 0)
+        assert (step is not None) == (was in WAITING and early_us >= 0)
         self.take(step, may_order=True)
 
     @precondition(lambda self: self.call is not None)
@@ -141,11 +160,11 @@ class ServiceCallMachine(RuleBasedStateMachine):
         self.take(step)
 
     @precondition(lambda self: self.call is not None)
-    @rule(data=st.data())
-    def failed(self, data: Any) -> None:
+    @rule(data=st.data(), error=st.sampled_from(ERRORS))
+    def failed(self, data: Any, error: ErrorMeta) -> None:
         assert self.call is not None
-        event = ExecutionFailed(self.call_id, self.some_execution(data), self.now_us, ErrorMeta("TIMEOUT", "t", 1.0))
-        step = service_call.failed(self.call, event)
+        event = ExecutionFailed(self.call_id, self.some_execution(data), self.now_us, error)
+        step = service_call.failed(self.call, event, limits=LIMITS)
         self.check_concern(event.execution_id, step)
         self.take(step)
 
@@ -169,7 +188,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
             assert [type(message) for message in step.messages] == [CheckExecution]
         if step is not None:
             assert step.after.status is Status.RUNNING
-        self.take(step, may_order=call.status is Status.SCHEDULED)
+        self.take(step, may_order=call.status in WAITING)
         if step is not None and self.call.watch_at is not None:
             assert self.call.watch_at > self.now_us
 
@@ -178,7 +197,7 @@ class ServiceCallMachine(RuleBasedStateMachine):
     def delete(self) -> None:
         assert self.call is not None
         messages = service_call.delete(self.call)
-        assert (messages is not None) == (self.call.status is Status.SCHEDULED)
+        assert (messages is not None) == (self.call.status in WAITING)
         if messages is not None:
             assert messages == (ServiceCallDeleted(self.call_id),)
 
@@ -201,10 +220,17 @@ class ServiceCallMachine(RuleBasedStateMachine):
             return
         final = call.status in FINAL
         assert (call.finished_at is not None) == final
-        assert (call.outcome is not None) == final
+        assert (call.outcome is not None) == (final or call.status is Status.RETRYING)
         assert (call.watch_at is None) == final
         assert (call.execution_id is None) == (call.status is Status.SCHEDULED)
-        assert call.executions == len(self.ordered) <= LIMITS.executions_max
+        assert call.executions == len(self.ordered)
+        assert call.attempts <= self.attempts_max
+        # Interruptions are forgiven up to the limit, and beyond it count as attempts.
+        assert call.executions < call.attempts + LIMITS.executions_max + (not final)
+        if call.status is Status.RETRYING:
+            scheduled = [message.due_at_us for message in self.sent if isinstance(message, ScheduleTimer)]
+            assert scheduled[-1] == call.next_attempt_at
+            assert scheduled == sorted(set(scheduled))
         if call.status is Status.SUCCEEDED:
             assert call.outcome is not None
             assert call.outcome.error_meta is None

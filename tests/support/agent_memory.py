@@ -12,7 +12,7 @@ import msgspec
 from tests.support.patience import PATIENCE_S
 from tocsin.agent.messages import Key
 from tocsin.agent.orchestration.ports import Change, Transaction
-from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
 from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.agent.timer.ports import TimerEntry
 from tocsin.model.envelope import Envelope
@@ -119,8 +119,8 @@ class _MemoryTransaction:
                 written.add(before.key)
         return written
 
-    def delete_scheduled(self, keys: Collection[Key]) -> set[Key]:
-        gone = {key for key in keys if key in self.calls and self.calls[key].status is Status.SCHEDULED}
+    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
+        gone = {key for key in keys if key in self.calls and self.calls[key].status in WAITING}
         for key in gone:
             del self.calls[key]
             self.all_tags.pop(key, None)
@@ -238,7 +238,7 @@ class MemoryTimerStore:
             present = self.entries.get(entry.key)
             if present is None:
                 self.entries[entry.key] = entry
-            elif present.reached_at is None:
+            elif present.due_at < entry.due_at:
                 self.entries[entry.key] = entry._replace(registered_at=present.registered_at)
 
     async def delete_timers(self, keys: Collection[Key]) -> None:
@@ -257,9 +257,14 @@ class MemoryTimerStore:
         await self._enter()
         return [e for e in self._waiting() if e.tenant_id in tenant_ids and from_us <= e.due_at <= now_us][:limit]
 
-    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
         await self._enter()
-        waiting = [key for key in keys if key in self.entries and self.entries[key].reached_at is None]
+        entries = self.entries
+        waiting = [
+            key
+            for key, due_at in fired
+            if key in entries and entries[key].reached_at is None and entries[key].due_at == due_at
+        ]
         for key in waiting:
             self.entries[key] = self.entries[key]._replace(reached_at=reached_at_us)
         return len(waiting)
@@ -267,7 +272,3 @@ class MemoryTimerStore:
     async def next_due_at(self, after_us: int) -> int | None:
         await self._enter()
         return min((entry.due_at for entry in self._waiting() if entry.due_at > after_us), default=None)
-
-    async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
-        await self._enter()
-        return [entry for entry in self.entries.values() if entry.correlation_id == correlation_id]

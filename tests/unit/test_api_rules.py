@@ -15,17 +15,19 @@ from tocsin.agent.api.validation import (
     CallRules,
     CallStatus,
     Checks,
+    PolicySent,
     Submission,
     decode_cursor,
     encode_cursor,
     fingerprint,
 )
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import RequestSpec
+from tocsin.agent.messages import RequestSpec, RetrySpec
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.errors import InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
 from tocsin.model.uuid7 import uuid7_text
+from tocsin.model.validation import InputLimits, InputRules
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8058"
 
@@ -107,11 +109,16 @@ def test_a_cursor_is_taken_only_as_it_was(change: object) -> None:
         decode_cursor(change(text))  # type: ignore[operator]
 
 
+INPUT = InputRules(InputLimits(), lambda url: None)
+
+
 def rules(**limits: int) -> CallRules:
     checks = Checks(
         request=lambda method, url, headers, body: [("headers", "is odd")] if "x" in headers else [],
         url=lambda url: None,
         due=lambda due_us, now_us: "is past" if due_us < now_us else None,
+        delay=INPUT.delay,
+        retry=INPUT.retry,
     )
     return CallRules(AgentLimits(**limits), checks)
 
@@ -119,6 +126,44 @@ def rules(**limits: int) -> CallRules:
 def sent(**fields: object) -> Submission:
     plain = Submission("n", "POST", "https://a/", {}, None, None, (), None, None)
     return plain._replace(**fields)  # type: ignore[arg-type]
+
+
+def test_a_policy_is_resolved_when_its_call_is_submitted() -> None:
+    _, command = rules().submission(ID, sent(retry=PolicySent()), 0, lambda: ID)
+    assert command.retry_policy == RetrySpec(10, 5_000_000, 3.0, 4 * 3_600_000_000)
+    _, command = rules().submission(ID, sent(retry=PolicySent(3, "1h", "2s", 1.5, "1m")), 0, lambda: ID)
+    assert command.retry_policy == RetrySpec(3, 2_000_000, 1.5, 60_000_000, 3_600_000_000)
+    assert RetrySpec.of(command.retry_policy.policy) == command.retry_policy
+    assert rules().submission(ID, sent(), 0, lambda: ID)[1].retry_policy is None
+
+
+def test_bad_members_of_a_policy_and_of_a_time_are_named() -> None:
+    wrong = PolicySent(max_attempts=0, initial_interval="2m", max_interval="1m")
+    with pytest.raises(InvalidInput) as refused:
+        rules().submission(ID, sent(retry=wrong, delay="1 day", name=""), 0, lambda: ID)
+    assert [error.path for error in refused.value.errors] == [
+        "name",
+        "requestSpec.retryPolicy.maxAttempts",
+        "requestSpec.retryPolicy.maxInterval",
+        "delay",
+    ]
+    with pytest.raises(InvalidInput, match="stands beside dueAt; give one of the two"):
+        rules().submission(ID, sent(due_at="2027-01-31T12:00:00Z", delay="5s"), 0, lambda: ID)
+
+
+def test_a_delay_counts_from_now_and_what_is_left_of_it_is_the_same_wish() -> None:
+    first, later, now, retried = (
+        rules().submission(ID, sent(**fields), now_us, lambda: ID)[1]  # type: ignore[arg-type]
+        for now_us, fields in (
+            (1_000, {"delay": "5s"}),
+            (3_001_000, {"delay": "2s"}),
+            (1_000, {}),
+            (1_000, {"delay": "5s", "retry": PolicySent()}),
+        )
+    )
+    assert first.due_at_us == later.due_at_us == 5_001_000
+    assert first.fingerprint == later.fingerprint
+    assert len({first.fingerprint, now.fingerprint, retried.fingerprint}) == 3
 
 
 def test_an_id_is_made_only_where_none_was_sent() -> None:

@@ -114,7 +114,9 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
 
 #: As many entries as a body of 256 KB, or the largest query, can have.
 _MANY = [f"{number:x}" for number in range(35_000)]
-_calls = CallRules(AgentLimits(), Checks(check_request, lambda url: None, lambda due_us, now_us: None))
+_rules = InputRules(InputLimits(), lambda url: None)
+_CHECKS = Checks(check_request, lambda url: None, lambda due_us, now_us: None, _rules.delay, _rules.retry)
+_calls = CallRules(AgentLimits(), _CHECKS)
 _queries = next(operation for operation in OPERATIONS if operation.name == "listServiceCalls")
 _TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tocsin.agent.messages import COMMANDS, EVENTS, REPLIES, ErrorMeta, RequestSpec, ResponseMeta
+from tocsin.agent.messages import COMMANDS, EVENTS, REPLIES, ErrorMeta, RequestSpec, ResponseMeta, RetrySpec
 from tocsin.model.envelope import Envelope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
-STRUCTS = [Envelope, RequestSpec, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
+STRUCTS = [Envelope, RequestSpec, RetrySpec, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
 
 
 def test_every_type_has_its_section_and_no_other():

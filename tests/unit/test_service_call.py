@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgspec
 import pytest
 
+import tocsin
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
     CheckExecution,
@@ -15,9 +19,11 @@ from tocsin.agent.messages import (
     ExecutionSucceeded,
     RequestSpec,
     ResponseMeta,
+    RetrySpec,
     ScheduleTimer,
     ServiceCallDeleted,
     ServiceCallFailed,
+    ServiceCallRetrying,
     ServiceCallRunning,
     ServiceCallScheduled,
     ServiceCallSubmitted,
@@ -27,6 +33,8 @@ from tocsin.agent.messages import (
 )
 from tocsin.agent.orchestration import service_call
 from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status, Step
+from tocsin.agent.orchestration.verdict import FINAL_KINDS, Verdict, judge
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
@@ -40,12 +48,16 @@ OOPS = ErrorMeta("HTTP_STATUS", "the service answered 500", 3.0)
 class World:
     """One call and its clock."""
 
-    def __init__(self, due_at_us: int | None = None, limits: AgentLimits = LIMITS) -> None:
+    def __init__(
+        self, due_at_us: int | None = None, limits: AgentLimits = LIMITS, policy: RetryPolicy | None = None
+    ) -> None:
         self.clock = FakeClock()
         self.new_id = Uuid7Source(self.clock.now_us)
         self.limits = limits
         self.id = self.new_id()
-        command = SubmitServiceCall(self.id, "bill", SPEC, "f", due_at_us, ("x",), "key")
+        command = SubmitServiceCall(
+            self.id, "bill", SPEC, "f", due_at_us, ("x",), "key", None if policy is None else RetrySpec.of(policy)
+        )
         self.submitted = service_call.submit(
             command,
             tenant_id=self.new_id(),
@@ -66,6 +78,19 @@ class World:
     def started(self) -> Step | None:
         event = ExecutionStarted(self.id, self.execution_id, self.clock.now_us())
         return self.then(service_call.started(self.call, event, limits=self.limits))
+
+    def failed(self, error: ErrorMeta = OOPS, response: ResponseMeta | None = None) -> Step | None:
+        event = ExecutionFailed(self.id, self.execution_id, self.clock.now_us(), error, response)
+        return self.then(service_call.failed(self.call, event, limits=self.limits))
+
+    def retry_due(self) -> Step | None:
+        assert self.call.next_attempt_at is not None
+        self.clock.advance(self.call.next_attempt_at - self.clock.now_us())
+        return self.then(
+            service_call.due(
+                self.call, self.call.next_attempt_at, now_us=self.clock.now_us(), new_id=self.new_id, limits=self.limits
+            )
+        )
 
     def interrupted(self) -> Step | None:
         event = ExecutionInterrupted(self.id, self.execution_id, EPOCH_US + 7, self.clock.now_us())
@@ -156,13 +181,15 @@ def test_due_then_started_then_succeeded():
     assert (world.call.status, world.call.finished_at) == (Status.SUCCEEDED, EPOCH_US + 9 * SECOND)
     assert world.call.outcome == Outcome(OK)
     assert service_call.succeeded(world.call, end) is None
-    assert service_call.failed(world.call, ExecutionFailed(world.id, world.execution_id, 1, OOPS)) is None
+    assert (
+        service_call.failed(world.call, ExecutionFailed(world.id, world.execution_id, 1, OOPS), limits=LIMITS) is None
+    )
 
 
 def test_a_failure_keeps_the_answer():
     world = World()
     end = ExecutionFailed(world.id, world.execution_id, EPOCH_US, OOPS, OK)
-    step = service_call.failed(world.call, end)
+    step = service_call.failed(world.call, end, limits=LIMITS)
     assert step is not None
     assert step.messages == (ServiceCallFailed(world.id, OOPS, OK),)
     assert step.after.outcome == Outcome(OK, OOPS)
@@ -173,7 +200,7 @@ def test_results_of_another_execution_mean_nothing():
     other = world.new_id()
     assert service_call.started(world.call, ExecutionStarted(world.id, other, EPOCH_US), limits=LIMITS) is None
     assert service_call.succeeded(world.call, ExecutionSucceeded(world.id, other, EPOCH_US, OK)) is None
-    assert service_call.failed(world.call, ExecutionFailed(world.id, other, EPOCH_US, OOPS)) is None
+    assert service_call.failed(world.call, ExecutionFailed(world.id, other, EPOCH_US, OOPS), limits=LIMITS) is None
 
 
 def test_interrupted_executions_are_repeated_up_to_a_limit():
@@ -240,7 +267,133 @@ class TestWatchdog:
         assert world.call.status is Status.SUCCEEDED
 
 
-def test_only_a_scheduled_call_can_be_deleted():
+def test_only_a_call_that_waits_can_be_deleted():
     assert service_call.delete(World().call) is None
     world = World(EPOCH_US + SECOND)
     assert service_call.delete(world.call) == (ServiceCallDeleted(world.id),)
+    retrying = World(policy=POLICY)
+    retrying.failed()
+    assert service_call.delete(retrying.call) == (ServiceCallDeleted(retrying.id),)
+
+
+POLICY = RetryPolicy(
+    max_attempts=3, initial_interval_us=10 * SECOND, backoff_multiplier=2.0, max_interval_us=60 * SECOND
+)
+TIMEOUT = ErrorMeta("TIMEOUT", "no answer", 3.0)
+INTERRUPTED = ErrorMeta("INTERRUPTED", "the process ended during the execution, and there were 3 already")
+
+
+class TestRetries:
+    def test_a_failed_attempt_is_made_again_when_its_time_comes(self):
+        world = World(policy=POLICY)
+        world.started()
+        first, began = world.execution_id, world.clock.now_us()
+        world.clock.advance(SECOND)
+        failed_at = world.clock.now_us()
+        step = world.failed(TIMEOUT)
+        assert step is not None
+        next_at = world.call.next_attempt_at
+        assert next_at is not None
+        assert failed_at + 9 * SECOND <= next_at <= failed_at + 10 * SECOND
+        assert step.messages == (ServiceCallRetrying(world.id, 1, next_at, TIMEOUT), ScheduleTimer(world.id, next_at))
+        assert (world.call.status, world.call.attempts, world.call.finished_at) == (Status.RETRYING, 1, None)
+        assert world.call.outcome == Outcome(None, TIMEOUT)
+        assert world.call.watch_at == next_at + LIMITS.watchdog_grace_us
+        # The first due time comes once more.
+        assert world.due() is None
+        assert world.failed(TIMEOUT) is None
+        step = world.retry_due()
+        assert step is not None
+        assert step.messages == (
+            ServiceCallRunning(world.id, world.execution_id),
+            StartExecution(world.id, world.execution_id, SPEC),
+        )
+        assert world.execution_id != first
+        assert (world.call.status, world.call.outcome, world.call.first_attempt_at) == (Status.RUNNING, None, began)
+        end = ExecutionSucceeded(world.id, world.execution_id, world.clock.now_us(), OK)
+        assert world.then(service_call.succeeded(world.call, end)) is not None
+        assert (world.call.status, world.call.attempts, world.call.executions) == (Status.SUCCEEDED, 2, 2)
+
+    def test_the_last_attempt_fails_the_call(self):
+        world = World(policy=POLICY)
+        for _ in range(2):
+            world.failed()
+            world.retry_due()
+        step = world.failed()
+        assert step is not None
+        assert step.messages == (ServiceCallFailed(world.id, OOPS),)
+        assert (world.call.status, world.call.attempts) == (Status.FAILED, 3)
+
+    def test_no_attempt_begins_after_the_policy_s_duration(self):
+        world = World(policy=RetryPolicy(max_attempts=9, initial_interval_us=10 * SECOND, max_duration_us=20 * SECOND))
+        world.started()
+        world.failed()
+        assert world.call.status is Status.RETRYING
+        world.retry_due()
+        world.clock.advance(5 * SECOND)
+        world.failed()
+        assert world.call.status is Status.FAILED
+
+    def test_a_report_that_comes_late_plans_what_it_would_have_planned_in_time(self):
+        plans = set()
+        for late_us in (0, 3_600 * SECOND):
+            world = World(policy=POLICY)
+            ended_at = world.clock.now_us()
+            execution_id = "01890a5d-ac96-774b-bcce-b302099a8057"
+            world.call = msgspec.structs.replace(world.call, execution_id=execution_id)
+            world.clock.advance(late_us)
+            event = ExecutionFailed(world.id, execution_id, ended_at, TIMEOUT)
+            step = service_call.failed(world.call, event, limits=LIMITS)
+            assert step is not None
+            plans.add(step.after.next_attempt_at)
+        assert len(plans) == 1
+
+    def test_interruptions_beyond_the_limit_are_failed_attempts(self):
+        """Two are made again at once and count for nothing, of `executions_max` 3; each further one is an attempt."""
+        world = World(policy=POLICY)
+        for _ in range(2):
+            world.interrupted()
+            assert (world.call.status, world.call.attempts) == (Status.RUNNING, 0)
+        for attempts in (1, 2):
+            world.interrupted()
+            assert (world.call.status, world.call.attempts) == (Status.RETRYING, attempts)
+            world.retry_due()
+        world.interrupted()
+        assert (world.call.status, world.call.attempts, world.call.executions) == (Status.FAILED, 3, 5)
+
+    def test_an_overdue_retry_is_dispatched_by_the_watchdog(self):
+        world = World(policy=POLICY)
+        world.failed()
+        assert world.call.watch_at is not None
+        world.clock.advance(world.call.watch_at - world.clock.now_us())
+        assert world.watch() is not None
+        assert world.call.status is Status.RUNNING
+
+    def test_retry_after_delays_the_next_attempt(self):
+        world = World(policy=POLICY)
+        world.failed(OOPS, ResponseMeta(503, {"retry-after": "120"}, "", 1.0))
+        assert world.call.next_attempt_at == world.clock.now_us() + 120 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "final"),
+    [
+        *(("HTTP_STATUS", status, True) for status in (400, 401, 403, 404, 409, 410, 422, 451)),
+        *(("HTTP_STATUS", status, False) for status in (301, 304, 408, 425, 429, 500, 503, 599)),
+        *((kind, None, False) for kind in ("TIMEOUT", "CONNECTION_FAILED", "NAME_NOT_RESOLVED", "START_TIMEOUT")),
+        *((kind, None, True) for kind in sorted(FINAL_KINDS)),
+    ],
+)
+def test_what_may_be_made_again(kind: str, status: int | None, final: bool):
+    response = None if status is None else ResponseMeta(status, {}, "", 1.0)
+    assert judge(ErrorMeta(kind, ""), response, EPOCH_US, SECOND) == Verdict(final)
+
+
+def test_every_kind_that_the_client_calls_final_is_final_here():
+    """The HTTP client says it of an outcome, the event has only its kind."""
+    source = Path(tocsin.__file__).parent
+    texts = [
+        path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")
+    ]
+    found = {kind for text in texts for kind in re.findall(r'NoResponse\("([A-Z_]+)"[^\n]*final=True', text)}
+    assert found == FINAL_KINDS

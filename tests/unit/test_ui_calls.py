@@ -15,6 +15,7 @@ from tocsin.agent.messages import RequestSpec
 from tocsin.callbacks import plain
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import InvalidInput
+from tocsin.model.retry import RetryPolicy
 from tocsin.ui.calls import show
 from tocsin.ui.calls.detail import time_line
 from tocsin.ui.calls.figures import CallFigures
@@ -24,6 +25,7 @@ from tocsin.ui.calls.trace import DEPTH_MAX, trace_lines
 from tocsin.ui.figures import Figures
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.sessions import Visitor
+from tocsin.ui.show import State
 from tocsin.ui.visit import Fields
 
 NOW = 1_900_000_000_000_000
@@ -81,6 +83,24 @@ def test_a_copy_has_no_secrets_and_asks_for_them() -> None:
     assert copy.request(NOW)["requestSpec"]["headers"] == {"Authorization": "Bearer y", "X-Shop": "eu"}
 
 
+def test_retries_are_off_until_they_are_chosen() -> None:
+    assert "retryPolicy" not in form().request(NOW)["requestSpec"]
+    chosen = form(retry=True, attempts="3", max_interval="1 h", max_duration="2d")
+    policy = chosen.request(NOW)["requestSpec"]["retryPolicy"]
+    assert policy == {
+        "maxAttempts": 3,
+        "initialInterval": "5s",
+        "backoffMultiplier": 3.0,
+        "maxInterval": "1h",
+        "maxAttemptsDuration": "2d",
+    }
+    assert "--retry-attempts 3" in command("http://h:1", TENANT, chosen.request(NOW), chosen)
+    with pytest.raises(InvalidInput, match="maxAttempts"):
+        form(retry=True, attempts="many").request(NOW)
+    copy = CallForm.like(record(retry_policy=RetryPolicy(max_attempts=7)), ID)
+    assert (copy.retry, copy.attempts) == (True, "7")
+
+
 @pytest.mark.parametrize("name", ["it's $HOME", "-x", "--"])
 def test_the_equal_command_is_one_line_for_a_shell(name: str) -> None:
     asked = form(name=name, body='"a\'b"', headers=[("X", "$(reboot)")], tags="a b", when="in", delay="5m")
@@ -105,6 +125,16 @@ def test_a_link_reads_back_as_the_same_list() -> None:
     assert asked.submitted_to is None
 
 
+def test_a_search_is_for_an_id_or_for_a_part_of_a_name() -> None:
+    def searched(text: str) -> CallFilters:
+        return CallFilters.read(Fields([("q", text)]), UiLimits(), TENANT)
+
+    assert searched(ID.upper()).names_id
+    assert not searched("order 17").names_id
+    assert searched("order 17").request(NOW).name == "order 17"
+    assert searched("").request(NOW).name is None
+
+
 def test_what_isn_t_known_in_a_url_is_left_out() -> None:
     filters = CallFilters.read(Fields([("view", "x"), ("submitted", "next-1h"), ("rows", "0")]), UiLimits(), TENANT)
     assert (filters.view, filters.range, filters.rows) == ("all", "", UiLimits().list_rows)
@@ -125,6 +155,12 @@ def test_states_and_versions() -> None:
                      record(tags=("a", "b")), record(tags=("ab",)))
     }  # fmt: skip
     assert len(versions) == 6
+    retrying = record(status="Retrying", attempts=1, next_attempt_at=NOW + SECOND)
+    assert show.state_of(retrying, NOW) == State("retrying", "retrying")
+    assert show.state_of(retrying, NOW + SECOND).word == "due"
+    assert show.waits(retrying)
+    assert not show.finished(retrying)
+    assert show.version(retrying) != show.version(record(status="Running", attempts=1))
 
 
 def test_an_answer_is_readable_whatever_it_is() -> None:
@@ -192,18 +228,20 @@ def test_figures_count_calls_and_tell_tenants_apart() -> None:
     calls(CommandHandled("TagServiceCall", "accepted", "b", ID, "c"))
     calls(ServiceCallChanged("Running", "a", ID, "c", 2_000))
     calls(ServiceCallChanged("Succeeded", "a", ID, "c"))
-    calls(ServiceCallChanged("Failed", "a", ID, "c"))
-    calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
+    for status in ("Retrying", "Failed"):
+        calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
+        calls(ServiceCallChanged(status, "a", ID, "c"))
     bucket = figures.present.calls
     assert (bucket.submitted, bucket.succeeded, bucket.failed) == (1, 1, 1)
     half = bucket.lag_ms(0.5)
     assert half is not None
     assert 1.9 <= half <= 3
-    assert bucket.destinations["http://x:80"].last_error == "TIMEOUT"
-    assert (calls.pulse("A").created, calls.pulse("a").changed) == (1, 3)
+    failing = bucket.destinations["http://x:80"]
+    assert (failing.failures, failing.gave_up, failing.last_error) == (2, 1, "TIMEOUT")
+    assert (calls.pulse("A").created, calls.pulse("a").changed) == (1, 4)
     assert (calls.pulse("b").created, calls.pulse("b").changed) == (0, 1)
     calls(CommandHandled("TagServiceCall", "accepted", "c", ID, "c"))
-    assert (calls.pulse("a").changed, calls.pulse("b").changed) == (3, 0)
+    assert (calls.pulse("a").changed, calls.pulse("b").changed) == (4, 0)
 
 
 def test_who_may_see_whose_calls() -> None:

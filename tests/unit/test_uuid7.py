@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.model.uuid7 import Uuid7Source, is_uuid7, uuid7_text
+from tocsin.model.uuid7 import CountedUuid7, Uuid7Source, is_uuid7, uuid7_text
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
@@ -19,6 +19,16 @@ def test_the_text_is_a_uuid_of_version_7_with_its_timestamp_in_front(timestamp_m
     assert parsed.variant == uuid.RFC_4122
     assert parsed.int >> 80 == timestamp_ms
     assert is_uuid7(text)
+
+
+@given(st.lists(st.integers(0, 2**50), min_size=2, max_size=50))
+def test_counted_ids_are_of_version_7_with_their_time_and_never_repeat(clock_us: list[int]):
+    times = iter(clock_us)
+    source = CountedUuid7(lambda: next(times))
+    made = [source() for _ in clock_us]
+    assert all(map(is_uuid7, made))
+    assert [uuid.UUID(text).int >> 80 for text in made] == [now_us // 1_000 for now_us in clock_us]
+    assert len(set(made)) == len(made)
 
 
 @given(st.lists(st.integers(0, 2**40), min_size=2, max_size=50))

@@ -27,8 +27,11 @@ class AgentLimits:
     #: Executions at once to one scheme, host and port. Lowered: a slow service takes fewer of
     #: `agent.executions_in_flight_max`.
     executions_per_destination_max: int = 512
-    #: How often a call is executed when the process ends in the middle of it. 1: it fails then, with INTERRUPTED.
+    #: How often a call is executed when the process ends in the middle of it, before that counts as a failed attempt
+    #: (INTERRUPTED). Without a retry policy the call fails then; 1: at the first time.
     executions_max: int = 3
+    #: Greatest delay that Retry-After can ask for before the next attempt of a call with a retry policy.
+    retry_after_max_us: int = 24 * 3_600_000_000
     #: Characters of a service call's name.
     name_chars_max: int = 200
     #: Characters of a service call's tag.

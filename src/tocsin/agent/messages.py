@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from tocsin.model.envelope import Envelope
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.bus import InvalidMessage
 
@@ -41,6 +42,38 @@ class RequestSpec(
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class RetrySpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """A retry policy, all members resolved: see `tocsin.model.retry.RetryPolicy`."""
+
+    max_attempts: int
+    initial_interval_us: int
+    backoff_multiplier: float
+    max_interval_us: int
+    max_duration_us: int | None = None
+
+    @classmethod
+    def of(cls, policy: RetryPolicy) -> RetrySpec:
+        """As it is sent."""
+        return cls(
+            policy.max_attempts,
+            policy.initial_interval_us,
+            policy.backoff_multiplier,
+            policy.max_interval_us,
+            policy.max_duration_us,
+        )
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """As it is followed."""
+        return RetryPolicy(
+            self.max_attempts,
+            self.max_duration_us,
+            self.initial_interval_us,
+            self.backoff_multiplier,
+            self.max_interval_us,
+        )
+
+
 class ResponseMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """An answer as it is kept: header names in lower case, repeated ones joined by commas, secrets redacted; the body a
     snippet (`truncated`: there was more)."""
@@ -65,7 +98,7 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 
 class SubmitServiceCall(Message, frozen=True):
     """Accept a call. `fingerprint` is a digest of all that the client sent, to tell a repetition from another call under
-    the same id or key. `due_at_us` None: now."""
+    the same id or key. `due_at_us` None: now. `retry_policy` None: one attempt."""
 
     name: str
     request_spec: RequestSpec
@@ -73,6 +106,7 @@ class SubmitServiceCall(Message, frozen=True):
     due_at_us: int | None = None
     tags: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    retry_policy: RetrySpec | None = None
 
 
 class TagServiceCall(Message, frozen=True):
@@ -88,11 +122,12 @@ class UntagServiceCall(Message, frozen=True):
 
 
 class DeleteServiceCall(Message, frozen=True):
-    """Forget a call that is still Scheduled."""
+    """Forget a call that waits for its time: Scheduled, or Retrying."""
 
 
 class ScheduleTimer(Message, frozen=True):
-    """Tell when this instant is reached."""
+    """Report when this instant is reached. One for a later instant replaces the one before, reached or not; one for the same
+    instant or an earlier one is a repetition and changes nothing."""
 
     due_at_us: int
 
@@ -154,6 +189,15 @@ class ServiceCallRunning(Message, frozen=True):
     execution_id: str
 
 
+class ServiceCallRetrying(Message, frozen=True):
+    """An attempt failed, and its retry policy allows another. `attempts` have been made."""
+
+    attempts: int
+    next_attempt_at_us: int
+    error_meta: ErrorMeta
+    response_meta: ResponseMeta | None = None
+
+
 class ServiceCallSucceeded(Message, frozen=True):
     """Terminal: the service answered 2xx."""
 
@@ -168,7 +212,7 @@ class ServiceCallFailed(Message, frozen=True):
 
 
 class ServiceCallDeleted(Message, frozen=True):
-    """It was deleted while Scheduled; whatever was kept for it may go."""
+    """It was deleted while Scheduled or Retrying; whatever was kept for it may go."""
 
 
 class DueTimeReached(Message, frozen=True):
@@ -224,6 +268,7 @@ EVENTS: tuple[type[Message], ...] = (
     ServiceCallSubmitted,
     ServiceCallScheduled,
     ServiceCallRunning,
+    ServiceCallRetrying,
     ServiceCallSucceeded,
     ServiceCallFailed,
     ServiceCallDeleted,

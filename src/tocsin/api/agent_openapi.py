@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.agent.api.validation import PAGE_DEFAULT, CallStatus
+from tocsin.agent.api.validation import CORRELATION_ID_CHARS_MAX, PAGE_DEFAULT, CallStatus
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.operation import Parameter
 from tocsin.model.validation import InputLimits
@@ -19,19 +19,20 @@ _UUID7 = {
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 
 #: Fields of the answers that hold an instant.
-INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt")
+INSTANTS = ("submittedAt", "dueAt", "startedAt", "finishedAt", "nextAttemptAt")
 
 
 def constraints(
-    limits: InputLimits, agent_limits: AgentLimits, instant: Json, call: Json
+    limits: InputLimits, agent_limits: AgentLimits, instant: Json, duration: Json, call: Json
 ) -> dict[str, dict[str, Json]]:
     """What the checks refuse, by schema and field. `call` has the constraints of a timer's URL, method and headers,
-    `instant` those of an instant."""
+    `instant` and `duration` those of one."""
     body_max = agent_limits.request_body_bytes_max
     return {
         "SubmitServiceCall": {
             "name": _text(agent_limits.name_chars_max),
             "dueAt": instant,
+            "delay": duration,
             "tags": {
                 "maxItems": agent_limits.tags_max,
                 "uniqueItems": True,
@@ -79,6 +80,8 @@ def _schema(parameter: Parameter, limits: InputLimits, agent_limits: AgentLimits
         "serviceCallId": {"type": "string", **_UUID7},
         "tag": {"type": "array", "items": tag, "maxItems": agent_limits.tags_max} if parameter.repeated else tag,
         "status": {"type": "array", "items": {"type": "string", "enum": list(CallStatus)}},
+        "name": {"type": "string", **_text(agent_limits.name_chars_max)},
+        "correlationId": {"type": "string", **_text(CORRELATION_ID_CHARS_MAX)},
         "from": {"type": "string", "format": "date-time"},
         "to": {"type": "string", "format": "date-time"},
         "limit": {"type": "integer", "minimum": 1, "maximum": agent_limits.page_max, "default": PAGE_DEFAULT},

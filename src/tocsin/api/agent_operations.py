@@ -9,12 +9,16 @@ from tocsin.model.access import Role
 SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"
 
 _TENANT_ID = Parameter(
-    "tenantId", "path", "The tenant: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8057"
+    "tenantId",
+    "path",
+    "The tenant: a UUID of version 7. Tenants are not registered: any such id is one, and has no calls until one is "
+    "submitted under it. Whoever's key is not limited to tenants reaches all of them.",
+    example="01890a5d-ac96-774b-bcce-b302099a8057",
 )
 _SERVICE_CALL_ID = Parameter(
     "serviceCallId", "path", "The service call: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8058"
 )
-_TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="starred")
+_TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="star")
 _ONE = (_TENANT_ID, _SERVICE_CALL_ID)
 
 _COMMAND_ERRORS = {429: ("OVERLOADED",), 503: ("BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "COMMAND_FAILED")}
@@ -27,8 +31,10 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(SERVICE_CALLS,),
         summary="Submit a service call",
-        description="An HTTP request to be made once, now or at `dueAt`. Durable once answered. With `serviceCallId` or "
-        "`idempotencyKey` it may be sent again: the same wish gives the call from before, another one is a conflict.",
+        description="An HTTP request to be made now, at `dueAt`, or after `delay`. Durable once answered. With "
+        "`serviceCallId` or `idempotencyKey` it may be sent again: the same wish gives the call from before, another one is "
+        "a conflict; of a `delay` what is left may be sent. A failed attempt is final unless `requestSpec.retryPolicy` says "
+        "otherwise.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,
@@ -56,7 +62,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         paths=(SERVICE_CALLS,),
         summary="List service calls, the newest first",
         description="Page by page: send nextCursor back as cursor until an answer has none. A call must meet all "
-        "conditions given.",
+        "conditions given. A page of a search by `name` may have few calls or none and still a nextCursor: it looks at a "
+        "bounded number of calls.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -68,6 +75,10 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
                 "status", "query", "One status, or several with commas between them or by repetition.", repeated=True
             ),
             Parameter("tag", "query", "A tag that it must have; all of them, when repeated.", repeated=True),
+            Parameter("name", "query", "A part of its name; letters A to Z in either case."),
+            Parameter(
+                "correlationId", "query", "The correlation id that it goes by: the calls that one request led to."
+            ),
             Parameter("from", "query", "Submitted at this instant or later."),
             Parameter("to", "query", "Submitted before this instant."),
             Parameter("limit", "query", "Service calls on the page."),
@@ -107,8 +118,8 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}/trace",),
         summary="Follow a service call",
-        description="Everything kept under its correlation id, in the order of time: rows of the tables, and messages "
-        "with the message that caused each.",
+        description="Everything kept under its correlation id: rows of the tables, and messages with the message that "
+        "caused each. In the order of time, nothing before what caused it.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -121,7 +132,7 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
         summary="Look at a service call",
-        description="With its outcome and its executions. Secrets in headers and URLs are not shown.",
+        description="With its outcome, its attempts and its executions. Secrets in headers and URLs are not shown.",
         tag="Service calls",
         role=Role.READ,
         reach=Reach.TENANT,
@@ -133,8 +144,9 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         name="deleteServiceCall",
         method="DELETE",
         paths=(f"{SERVICE_CALLS}/{{serviceCallId}}",),
-        summary="Delete a service call that is still Scheduled",
-        description="It is not made, and nothing of it is kept.",
+        summary="Delete a service call that waits",
+        description="Scheduled: it is not made. Retrying: it is not made again. Nothing of it is kept. What runs or has "
+        "finished stays.",
         tag="Service calls",
         role=Role.WRITE,
         reach=Reach.TENANT,

@@ -7,9 +7,7 @@ costs a few microseconds besides the server's.
 
 from __future__ import annotations
 
-import itertools
 import logging
-import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
@@ -57,6 +55,7 @@ from tocsin.contract.reading import ClientGone, Receive, check_content_type, che
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
+from tocsin.model.uuid7 import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
@@ -141,8 +140,7 @@ class Api:
         self.leaving = False
         self._startup = startup
         self._shutdown = shutdown
-        self._id_prefix = os.urandom(8).hex()
-        self._ids = itertools.count(1)
+        self._new_id = CountedUuid7(clock.now_us)
         intake = Intake(rules)
         audit = audit or NoAudit()
         openapi = describe(
@@ -244,7 +242,7 @@ class Api:
         sent_id = headers.get(b"x-correlation-id")
         if sent_id is not None and _CORRELATION_ID.match(sent_id):
             return sent_id.decode()
-        return f"{self._id_prefix}-{next(self._ids):x}"
+        return self._new_id()
 
     def _gate(
         self,
@@ -398,7 +396,7 @@ class Api:
 
     def refusal(self, error: TocsinError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Status, headers and body of the answer to what never became a request."""
-        correlation_id = f"{self._id_prefix}-{next(self._ids):x}"
+        correlation_id = self._new_id()
         body = problem(error, instance="", correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
             (b"content-type", PROBLEM_MEDIA_TYPE),

@@ -189,7 +189,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
     constraints = _constraints(limits, api_limits, call)
     if agent_limits is not None:
         constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
-        constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, call)
+        constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, _DURATION, call)
     for struct, fields in constraints.items():
         for name, constraint in fields.items():
             _target(schemas[struct]["properties"][name]).update(constraint)

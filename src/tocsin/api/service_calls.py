@@ -14,6 +14,7 @@ from tocsin.api.agent_operations import SERVICE_CALLS
 from tocsin.api.call import Call, Handler, Page
 from tocsin.contract import agent_wire as wire
 from tocsin.contract.agent_convert import submission
+from tocsin.contract.convert import retry_answer
 from tocsin.contract.instants import format_instant
 from tocsin.contract.reading import JsonReader
 from tocsin.model.errors import Unavailable
@@ -69,6 +70,8 @@ class ServiceCallHandlers:
             PageRequest(
                 statuses=query.get("status", ()),
                 tags=query.get("tag", ()),
+                name=_single(query, "name"),
+                correlation_id=_single(query, "correlationId"),
                 submitted_from=_instant(query, "from"),
                 submitted_to=_instant(query, "to"),
                 limit=_single(query, "limit"),
@@ -133,6 +136,8 @@ def _summary(record: CallRecord) -> wire.ServiceCallSummary:
         tags=list(record.tags),
         correlation_id=record.correlation_id,
         request_spec=wire.RequestLine(spec.method, redact_url(spec.url)),
+        attempts=record.attempts,
+        next_attempt_at=_optional_instant(record.next_attempt_at),
         started_at=_optional_instant(record.started_at),
         finished_at=_optional_instant(record.finished_at),
         outcome=_outcome(record),
@@ -151,15 +156,23 @@ def _detail(detail: CallDetail) -> wire.ServiceCall:
         due_at=format_instant(record.due_at),
         tags=list(record.tags),
         correlation_id=record.correlation_id,
-        request_spec=wire.ShownRequest(spec.method, redact_url(spec.url), redact_headers(spec.headers), spec.body),
-        executions=[_execution(execution) for execution in detail.executions],
+        request_spec=wire.ShownRequest(
+            spec.method,
+            redact_url(spec.url),
+            redact_headers(spec.headers),
+            spec.body,
+            UNSET if record.retry_policy is None else retry_answer(record.retry_policy),
+        ),
+        attempts=record.attempts,
+        executions=[_execution(number, execution) for number, execution in enumerate(detail.executions, 1)],
+        next_attempt_at=_optional_instant(record.next_attempt_at),
         started_at=_optional_instant(record.started_at),
         finished_at=_optional_instant(record.finished_at),
         outcome=_outcome(record),
     )
 
 
-def _execution(record: ExecutionRecord) -> wire.Execution:
+def _execution(number: int, record: ExecutionRecord) -> wire.Execution:
     response: wire.ExecutedResponse | msgspec.UnsetType = UNSET
     if record.response_status is not None:
         response = wire.ExecutedResponse(
@@ -172,6 +185,7 @@ def _execution(record: ExecutionRecord) -> wire.Execution:
         UNSET if record.request_body is None else record.request_body,
     )
     return wire.Execution(
+        number=number,
         execution_id=record.execution_id,
         started_at=format_instant(record.started_at),
         request=request,

@@ -15,12 +15,18 @@ from tocsin.cli.options import (
     SERVER_DEFAULT,
     AsJson,
     Key,
+    RetryAttempts,
+    RetryFactor,
+    RetryFor,
+    RetryInitial,
+    RetryMax,
     Server,
     Tenant,
+    checked_duration,
     checked_instant,
-    duration_us,
     headers,
     json_content,
+    retry_policy,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ PAGE_ROWS = 1_000
 LOOK_INTERVAL_S = 0.2
 LOOK_INTERVAL_MAX_S = 5.0
 FINISHED = ("Succeeded", "Failed")
+WAITING = ("Scheduled", "Retrying")
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -76,6 +83,15 @@ def submit(
         str | None,
         typer.Option(metavar="TEXT", help="The same key again with the same request finds the call there is."),
     ] = None,
+    retry: Annotated[
+        bool,
+        typer.Option("--retry", help="Repeat failed attempts, as the options below say.", show_default="one attempt"),
+    ] = False,
+    retry_attempts: RetryAttempts = None,
+    retry_for: RetryFor = None,
+    retry_initial: RetryInitial = None,
+    retry_factor: RetryFactor = None,
+    retry_max_interval: RetryMax = None,
     wait: Wait = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the id.")] = False,
     tenant: Tenant = None,
@@ -85,7 +101,7 @@ def submit(
 ) -> None:
     """Submit a call: accepted means that it is on disk, and will be made whatever crashes.
 
-    `--in` counts from this machine's clock; with an idempotency key use `--at`, or the request differs each time.
+    A failed attempt is final unless `--retry` or one of its options is given: services may not bear a repetition.
     """
     from tocsin.cli.calls_shown import show_call
     from tocsin.cli.client import Client
@@ -93,15 +109,21 @@ def submit(
     if at is not None and in_ is not None:
         raise WrongUsage("--at and --in contradict each other; give one of them, or none for now")
     path = _path(tenant)
+    retries = retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
     wanted = {
         "name": name,
         "requestSpec": {
             "method": (method or ("GET" if body is None else "POST")).upper(),
             "url": url,
-            **_given(headers=headers("--header", header), body=None if body is None else json_content("--body", body)),
+            **_given(
+                headers=headers("--header", header),
+                body=None if body is None else json_content("--body", body),
+            ),
+            **(retries or ({"retryPolicy": {}} if retry else {})),
         },
         **_given(
-            dueAt=checked_instant("--at", at) if in_ is None else _from_now(in_),
+            dueAt=checked_instant("--at", at),
+            delay=checked_duration("--in", in_),
             tags=tag or None,
             # Made here when nothing else tells a repetition: what is sent again after a 503 must not become two calls.
             serviceCallId=_checked(call_id) if call_id or idempotency_key else _new_id(),
@@ -155,9 +177,14 @@ def get(
 @app.command("list", epilog="Example: tocsin calls list --status Failed --tag billing")
 def list_calls(
     status: Annotated[
-        list[str] | None, typer.Option("--status", help="Scheduled, Running, Succeeded or Failed; may be repeated.")
+        list[str] | None,
+        typer.Option("--status", help="Scheduled, Running, Retrying, Succeeded or Failed; may be repeated."),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Has this tag; may be repeated.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="Has this in its name.")] = None,
+    correlation_id: Annotated[
+        str | None, typer.Option("--correlation-id", metavar="ID", help="Came from the request of this correlation id.")
+    ] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="INSTANT", help="Submitted then or later.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="INSTANT", help="Submitted earlier.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 50,
@@ -177,6 +204,8 @@ def list_calls(
     query = {
         "status": [word[:1].upper() + word[1:].lower() for word in status or []],
         "tag": tag or [],
+        "name": name,
+        "correlationId": correlation_id,
         "from": checked_instant("--from", from_),
         "to": checked_instant("--to", to),
         "limit": PAGE_ROWS if every else limit,
@@ -186,7 +215,8 @@ def list_calls(
     with Client(server, key) as client:
         pages = _pages(client, path, query)
         if not every:
-            page = next(pages)
+            # A search for a name may have to look through much before it finds something.
+            page = next(page for page in pages if page["serviceCalls"] or not page.get("nextCursor"))
             if as_json:
                 output.print_json(page)
                 return
@@ -200,22 +230,22 @@ def list_calls(
             show_list([call for page in pages for call in page["serviceCalls"]])
 
 
-@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+@app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def tag_call(
     call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
 ) -> None:
     """Add a tag to a call, in whatever state it is."""
     _change("PUT", tenant, call_id, tag, server, key)
-    output.note(f"{call_id} has the tag {tag}.")
+    output.note(f"Added the tag {tag} to {call_id}.")
 
 
-@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f starred")
+@app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def untag_call(
     call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
 ) -> None:
     """Remove a tag from a call."""
     _change("DELETE", tenant, call_id, tag, server, key)
-    output.note(f"{call_id} doesn't have the tag {tag}.")
+    output.note(f"Removed the tag {tag} from {call_id}.")
 
 
 @app.command("delete", epilog="Example: tocsin calls delete 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
@@ -225,7 +255,7 @@ def delete(
     server: Server = SERVER_DEFAULT,
     key: Key = None,
 ) -> None:
-    """Delete calls that are still Scheduled: they are never made. What runs or has finished stays."""
+    """Delete calls that wait, Scheduled or Retrying: they are not made, or not again. What runs or has finished stays."""
     from tocsin.cli.client import Client
 
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
@@ -283,16 +313,6 @@ def _new_id() -> str:
     return Uuid7Source(lambda: time.time_ns() // 1_000)()
 
 
-def _from_now(text: str) -> str:
-    """The API takes instants only, so that `--in` counts from this machine's clock."""
-    from tocsin.model.instants import format_instant
-
-    try:
-        return format_instant(time.time_ns() // 1_000 + duration_us("--in", text))
-    except OverflowError:
-        raise WrongUsage(f"--in: {text!r} ends beyond the year 9999") from None
-
-
 def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -317,7 +337,7 @@ def _finished(client: Client, path: str, call_id: str | None) -> dict[str, Any]:
                 return call
             if call["status"] != said:
                 said = call["status"]
-                due = f", due {output.relative(call['dueAt'])}" if said == "Scheduled" else ""
+                due = f", due {output.relative(_awaited(call))}" if said in WAITING else ""
                 output.note(f"{time.strftime('%H:%M:%S')}  {said}{due}")
             time.sleep(_pause_s(call))
     except KeyboardInterrupt:
@@ -327,9 +347,14 @@ def _finished(client: Client, path: str, call_id: str | None) -> dict[str, Any]:
 def _pause_s(call: dict[str, Any]) -> float:
     from tocsin.model.instants import parse_instant
 
-    if call["status"] != "Scheduled":
+    if call["status"] not in WAITING:
         return LOOK_INTERVAL_S
-    return min(LOOK_INTERVAL_MAX_S, max(LOOK_INTERVAL_S, parse_instant(call["dueAt"]) / 1e6 - time.time()))
+    return min(LOOK_INTERVAL_MAX_S, max(LOOK_INTERVAL_S, parse_instant(_awaited(call)) / 1e6 - time.time()))
+
+
+def _awaited(call: dict[str, Any]) -> str:
+    """The instant that a call waits for."""
+    return str(call.get("nextAttemptAt") or call["dueAt"])
 
 
 def _show_finished(call: dict[str, Any], as_json: bool, *, quiet: bool) -> None:

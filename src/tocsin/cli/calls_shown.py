@@ -24,11 +24,14 @@ def show_call(call: Mapping[str, Any]) -> None:
         "serviceCallId": call["serviceCallId"],
         "name": call.get("name"),
         "status": call["status"],
+        "attempts": _attempts(call),
+        "nextAttemptAt": _with(call.get("nextAttemptAt"), output.relative(call.get("nextAttemptAt"))),
         "outcome": outcome_text(call.get("outcome")) or None,
         "answer": _answer(call.get("outcome")),
         "request": f"{request['method']} {request['url']}" if request else None,
         "headers": output.compact(request.get("headers")),
         "body": _shortened(output.compact(request.get("body"))),
+        "retryPolicy": output.compact(request.get("retryPolicy")),
         "tags": ", ".join(call.get("tags") or ()) or None,
         "submittedAt": call.get("submittedAt"),
         "dueAt": _with(call.get("dueAt"), output.relative(call.get("dueAt"))),
@@ -64,7 +67,7 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(
             output.shown(call["serviceCallId"]),
             output.shown(call["status"], output.STATUS_STYLES.get(call["status"], "")),
-            output.relative(call["dueAt"]),
+            output.relative(call.get("nextAttemptAt") or call["dueAt"]),
             *texts,
         )
     console.print(table)
@@ -85,9 +88,15 @@ def outcome_text(outcome: Mapping[str, Any] | None, *, short: bool = False) -> s
     return ""
 
 
+def _attempts(call: Mapping[str, Any]) -> str | None:
+    """`1 of 10`; of a call that has no policy nothing that isn't known anyway."""
+    policy = (call.get("requestSpec") or {}).get("retryPolicy")
+    return f"{call['attempts']} of {policy['maxAttempts']}" if policy else None
+
+
 def lag_text(call: Mapping[str, Any]) -> str:
-    """How long after it was due (or submitted, if that was later) the execution began."""
-    if not call.get("startedAt"):
+    """How long after it was due (or submitted, if that was later) the execution began; nothing for a repetition."""
+    if not call.get("startedAt") or len(call.get("executions") or ()) > 1:
         return ""
     due = max(parse_instant(call["dueAt"]), parse_instant(call["submittedAt"]))
     return f"{(parse_instant(call['startedAt']) - due) / 1e3:+,.1f} ms"
@@ -106,11 +115,19 @@ def execution_table(executions: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Column, Table
 
     table = Table(
-        Column("execution", no_wrap=True), "started", "took", "answer", "error", box=box.SIMPLE_HEAD, pad_edge=False
+        "#",
+        Column("execution", no_wrap=True),
+        "started",
+        "took",
+        "answer",
+        "error",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     for execution in executions:
         response = execution.get("response") or {}
         cells = (
+            execution.get("number", ""),
             execution["executionId"],
             # The date is in the call's own fields.
             execution["startedAt"].partition("T")[2],

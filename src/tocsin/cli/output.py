@@ -20,6 +20,7 @@ STATUS_STYLES = {
     "canceled": "yellow",
     "Scheduled": "cyan",
     "Running": "blue",
+    "Retrying": "yellow",
     "Succeeded": "green",
     "Failed": "bold red",
     "deleted": "yellow",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from tocsin.agent.api.validation import Submission
+from tocsin.agent.api.validation import PolicySent, Submission
 from tocsin.contract import agent_wire as wire
+from tocsin.contract.wire import RetryPolicy
 
 
 def submission(sent: wire.SubmitServiceCall) -> Submission:
@@ -21,4 +22,17 @@ def submission(sent: wire.SubmitServiceCall) -> Submission:
         tags=() if sent.tags is UNSET else sent.tags,
         service_call_id=None if sent.service_call_id is UNSET else sent.service_call_id,
         idempotency_key=None if sent.idempotency_key is UNSET else sent.idempotency_key,
+        delay=None if sent.delay is UNSET else sent.delay,
+        retry=_policy(spec.retry_policy) if isinstance(spec.retry_policy, RetryPolicy) else None,
     )
+
+
+def _policy(sent: RetryPolicy) -> PolicySent:
+    given = (
+        sent.max_attempts,
+        sent.max_attempts_duration,
+        sent.initial_interval,
+        sent.backoff_multiplier,
+        sent.max_interval,
+    )
+    return PolicySent(*(None if value is UNSET else value for value in given))  # type: ignore[arg-type]

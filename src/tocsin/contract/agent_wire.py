@@ -8,7 +8,16 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.contract.wire import AnswerStruct, Cursor, Instant, RequestStruct, Rotation
+from tocsin.contract.wire import (
+    AnswerStruct,
+    Cursor,
+    Duration,
+    Instant,
+    RequestStruct,
+    RetryPolicy,
+    RetryPolicyAnswer,
+    Rotation,
+)
 
 Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
 CallName = Annotated[str, Meta(description="What people call it.", examples=["Charge order 17"])]
@@ -19,6 +28,18 @@ ShownHeaders = Annotated[dict[str, str], Meta(description="Headers; the values o
 Snippet = Annotated[str, Meta(description="The beginning of the body.")]
 CallTags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
 CorrelationId = Annotated[str, Meta(description="The same in every message and row that the submission led to.")]
+CallRetry = Annotated[
+    RetryPolicy | None,
+    Meta(
+        description="Whether and when a failed attempt is made again. Without one, or with null, there is a single attempt: "
+        "services may not bear a repetition. Members left out get their defaults when the call is submitted."
+    ),
+]
+Attempts = Annotated[
+    int,
+    Meta(description="Attempts that have ended; an interrupted execution that was simply made again is none.", ge=0),
+]
+NextAttemptAt = Annotated[str, Meta(description="While Retrying: when the next attempt is due.")]
 LatencyMs = Annotated[float, Meta(description="From the order to send until the end, in milliseconds.")]
 
 
@@ -29,6 +50,7 @@ class RequestSpec(RequestStruct):
     url: RequestUrl
     headers: Annotated[dict[str, str] | None, Meta(description="Its headers.")] | UnsetType = UNSET
     body: RequestBody | UnsetType = UNSET
+    retry_policy: CallRetry | UnsetType = UNSET
 
 
 class SubmitServiceCall(RequestStruct):
@@ -40,12 +62,13 @@ class SubmitServiceCall(RequestStruct):
         Annotated[
             str,
             Meta(
-                description="An RFC 3339 instant with a time zone. Absent or past: now.",
+                description="An RFC 3339 instant with a time zone. Past, or absent without `delay`: now.",
                 examples=["2027-01-31T12:00:00Z"],
             ),
         ]
         | UnsetType
     ) = UNSET
+    delay: Annotated[Duration, Meta(description="From now, instead of `dueAt`.")] | UnsetType = UNSET
     tags: CallTags | UnsetType = UNSET
     service_call_id: Annotated[str, Meta(description="Its id, a UUID of version 7. Absent: made here.")] | UnsetType = (
         UNSET
@@ -103,7 +126,8 @@ class ErrorMeta(AnswerStruct):
 
 
 class Outcome(AnswerStruct):
-    """How a call ended: what was answered, if anything, and why it failed, if it did."""
+    """How a call ended, or while it is Retrying, its last attempt: what was answered, if anything, and why it failed, if
+    it did."""
 
     response_meta: ResponseMeta | UnsetType = UNSET
     error_meta: ErrorMeta | UnsetType = UNSET
@@ -123,6 +147,7 @@ class ShownRequest(AnswerStruct):
     url: RequestUrl
     headers: ShownHeaders
     body: RequestBody | UnsetType = UNSET
+    retry_policy: RetryPolicyAnswer | UnsetType = UNSET
 
 
 class ExecutedRequest(AnswerStruct):
@@ -145,6 +170,7 @@ class ExecutedResponse(AnswerStruct):
 class Execution(AnswerStruct):
     """One making of the request. Without `finishedAt` it is under way."""
 
+    number: Annotated[int, Meta(description="Its place among the call's executions.", ge=1)]
     execution_id: Uuid
     started_at: Instant
     request: ExecutedRequest
@@ -165,6 +191,8 @@ class ServiceCallSummary(AnswerStruct):
     tags: CallTags
     correlation_id: CorrelationId
     request_spec: RequestLine
+    attempts: Attempts
+    next_attempt_at: NextAttemptAt | UnsetType = UNSET
     started_at: Instant | UnsetType = UNSET
     finished_at: Instant | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
@@ -182,7 +210,9 @@ class ServiceCall(AnswerStruct):
     tags: CallTags
     correlation_id: CorrelationId
     request_spec: ShownRequest
+    attempts: Attempts
     executions: list[Execution]
+    next_attempt_at: NextAttemptAt | UnsetType = UNSET
     started_at: Instant | UnsetType = UNSET
     finished_at: Instant | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
@@ -198,7 +228,7 @@ class ServiceCallPage(AnswerStruct):
 class TraceEntry(AnswerStruct):
     """One thing that a request led to."""
 
-    at: Instant
+    at: Annotated[str, Meta(description="To the millisecond; of a row, when it came into the state that it shows.")]
     kind: Annotated[str, Meta(description="message, or the name of a table.", examples=["message", "service_calls"])]
     name: Annotated[str, Meta(description="The message's type, or what happened.")]
     id: Annotated[str, Meta(description="The message's id, or the row's.")]
@@ -207,7 +237,7 @@ class TraceEntry(AnswerStruct):
 
 
 class ServiceCallTrace(AnswerStruct):
-    """All that is kept under the correlation id of a service call, in the order of time."""
+    """All that is kept under the correlation id of a service call, in the order of time, nothing before what caused it."""
 
     service_call_id: Uuid
     correlation_id: CorrelationId

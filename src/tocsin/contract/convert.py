@@ -305,7 +305,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
         created_at,
         created_at if timer.updated_at == timer.created_at else format_instant(timer.updated_at),
-        UNSET if timer.retry is None else _retry_answer(timer.retry),
+        UNSET if timer.retry is None else retry_answer(timer.retry),
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
         UNSET if timer.executed_at is None else format_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
@@ -322,7 +322,8 @@ def _attempt_answer(attempt: Attempt) -> wire.Attempt:
 
 
 @lru_cache(maxsize=_POLICIES_REMEMBERED_MAX)
-def _retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
+def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
+    """The policy as clients see it."""
     total = policy.max_duration_us
     return wire.RetryPolicyAnswer(
         max_attempts=policy.max_attempts,

@@ -82,7 +82,8 @@ class _Body(msgspec.Struct, rename="camel", forbid_unknown_fields=False):
 
 _decoder = msgspec.json.Decoder(_Body)
 _DONE = Done()
-_RETRIED_4XX = frozenset({408, 425, 429})
+#: Client errors that pass by themselves.
+RETRIED_4XX = frozenset({408, 425, 429})
 
 
 def judge(
@@ -109,9 +110,9 @@ def judge(
             return _DONE
         return _judge_body(outcome, instant_us_max, payload_bytes_max, payload_depth_max)
     error = f"HTTP_{status}"
-    if 400 <= status < 500 and status not in _RETRIED_4XX:
+    if 400 <= status < 500 and status not in RETRIED_4XX:
         return Failed(error, final=True)
-    return Failed(error, not_before_us=_retry_after(outcome.retry_after, now_us, retry_after_us_max))
+    return Failed(error, not_before_us=retry_after_at(outcome.retry_after, now_us, retry_after_us_max))
 
 
 def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
@@ -157,7 +158,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _retry_after(text: str | None, now_us: int, retry_after_us_max: int) -> int | None:
+def retry_after_at(text: str | None, now_us: int, retry_after_us_max: int) -> int | None:
     """The instant that a Retry-After header names (RFC 9110 section 10.2.3); None when absent or unreadable."""
     if text is None:
         return None

@@ -63,6 +63,33 @@ class Uuid7Source:
         return uuid7_text(self._ms, self._tail)
 
 
+class CountedUuid7:
+    """Makes ids for what is made with every request: several times as fast as `Uuid7Source`.
+
+    After the timestamp come 26 random bits that are this source's and a count of 48 bits that begins at random. So the ids
+    of one source never repeat and are in order within a millisecond; one of them lets the next be guessed, which is no
+    matter for an id that grants nothing.
+    """
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._ms = -1
+        self._head = ""
+        own = int.from_bytes(os.urandom(4), "big")
+        self._own = f"7{own >> 20:03x}-{0x8000 | own & 0x3FFF:04x}-"
+        self._count = int.from_bytes(os.urandom(6), "big")
+
+    def __call__(self) -> str:
+        """The next id, in canonical form."""
+        ms = self._now_us() // 1_000
+        if ms != self._ms:
+            self._ms = ms
+            digits = f"{ms & ((1 << 48) - 1):012x}"
+            self._head = f"{digits[:8]}-{digits[8:]}-{self._own}"
+        self._count = self._count + 1 & (1 << 48) - 1
+        return f"{self._head}{self._count:012x}"
+
+
 def uuid7_text(timestamp_ms: int, tail: int) -> str:
     """The canonical form of a UUID v7 from its timestamp and its 74 other bits."""
     high, low = tail >> 62, tail & ((1 << 62) - 1)

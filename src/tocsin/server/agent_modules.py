@@ -75,7 +75,8 @@ class AgentModules:
         checks = ExecutionChecks(database.executions, self._executor, registry, clock, limits, observe)
         ExecutionHandlers(self._executor, checks, registry).subscribe(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, clock, limits, observe, chance or random.Random())
-        input_checks = Checks(partial(check_request, limits=settings.callback_limits()), rules.url, rules.instant)
+        check = partial(check_request, limits=settings.callback_limits())
+        input_checks = Checks(check, rules.url, rules.instant, rules.delay, rules.retry)
         self.calls = ServiceCalls(
             made, database.queries, registry, clock, limits, new_id, input_checks, database.secrets
         )

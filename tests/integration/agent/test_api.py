@@ -23,7 +23,7 @@ from tocsin.buses.embedded import EmbeddedBus
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.plain import check_request
 from tocsin.model.access import ApiKey
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.uuid7 import Uuid7Source, is_uuid7
 from tocsin.model.validation import InputLimits, InputRules
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
@@ -101,7 +101,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     Orchestration(database.calls, registry, clock, limits, lambda event: None).attach(bus)
     await bus.start()
     rules = InputRules(InputLimits(), lambda url: None)
-    checks = Checks(request=check_request, url=rules.url, due=rules.instant)
+    checks = Checks(request=check_request, url=rules.url, due=rules.instant, delay=rules.delay, retry=rules.retry)
     calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks, database.secrets)
     app = Api(
         cast("Any", None),
@@ -187,6 +187,17 @@ async def test_pages_are_complete_under_filters(world: World) -> None:
                 break
             cursor = f"&cursor={page['nextCursor']}"
         assert seen == [str(number) for number in reversed(wanted)], query
+
+
+async def test_calls_are_found_by_name_and_by_the_request_they_came_from(world: World) -> None:
+    tenant = world.tenant()
+    submitted = [await tenant.submit(name=name) for name in ("Charge order 17", "Mail order 17", "Charge order 18")]
+    assert await tenant.names("?name=ORDER%2017") == ["Mail order 17", "Charge order 17"]
+    assert await tenant.names("?name=charge&limit=1") == ["Charge order 18"]
+    assert await tenant.names(f"?correlationId={submitted[1]['correlationId']}") == ["Mail order 17"]
+    assert is_uuid7(submitted[1]["correlationId"])
+    refused = await world.client.get(f"{tenant.path}?name=")
+    assert [error["path"] for error in refused.json()["errors"]] == ["name"]
 
 
 async def test_a_day_of_submissions_begins_when_it_says(world: World) -> None:

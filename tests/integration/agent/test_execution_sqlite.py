@@ -35,6 +35,7 @@ async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
             values = dict.fromkeys(columns, "{}")
             values |= {
                 "executions": 1,
+                "attempts": 0,
                 "status": "Running",
                 "submitted_at": "2027-01-31T12:00:00Z",
                 "due_at": "2027-01-31T12:00:00Z",

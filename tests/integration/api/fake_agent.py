@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, TraceEntry
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, TraceEntry
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Checks
 from tocsin.agent.limits import AgentLimits
@@ -26,6 +26,7 @@ from tocsin.callbacks.plain import check_request
 from tocsin.model.envelope import Envelope
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.validation import InputLimits, InputRules
 
 
 def now_us() -> int:
@@ -83,7 +84,8 @@ class FakeAgent:
     def service_calls(self) -> ServiceCalls:
         """What the HTTP layer is given."""
         bus: Any = self
-        checks = Checks(request=self.check, url=self.check_url, due=self.check_due)
+        rules = InputRules(InputLimits(), lambda url: None)
+        checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
         return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
 
     def change(self, key: Key, **fields: Any) -> None:
@@ -122,7 +124,7 @@ class FakeAgent:
             tags.discard(message.tag)
         else:
             assert isinstance(message, DeleteServiceCall)
-            if kept.record.status != "Scheduled":
+            if kept.record.status not in ("Scheduled", "Retrying"):
                 return self._refuse(envelope, "SERVICE_CALL_NOT_SCHEDULED")
             del self.calls[key]
         kept.record = kept.record._replace(tags=tuple(sorted(tags)))
@@ -155,6 +157,7 @@ class FakeAgent:
             outcome=None,
             correlation_id=envelope.correlation_id,
             tags=tuple(sorted(sent.tags)),
+            retry_policy=None if sent.retry_policy is None else sent.retry_policy.policy,
         )
         self.calls[key] = Kept(record, sent.fingerprint, sent.idempotency_key)
         return CommandAccepted(key.service_call_id, "Scheduled"), envelope.correlation_id
@@ -180,6 +183,9 @@ class FakeAgent:
         found.sort(key=lambda record: (record.submitted_at, record.service_call_id), reverse=True)
         return found[: wanted.limit]
 
+    async def search(self, wanted: CallFilter) -> Found:
+        return Found(await self.page(wanted), None)
+
     async def executions(self, key: Key) -> list[ExecutionRecord]:
         return self.runs.get(key, [])
 
@@ -194,6 +200,8 @@ def _fits(record: CallRecord, wanted: CallFilter) -> bool:
         record.tenant_id == wanted.tenant_id
         and (not wanted.statuses or record.status in wanted.statuses)
         and set(wanted.tags) <= set(record.tags)
+        and wanted.name.lower() in record.name.lower()
+        and wanted.correlation_id in ("", record.correlation_id)
         and (wanted.submitted_from is None or record.submitted_at >= wanted.submitted_from)
         and (wanted.submitted_to is None or record.submitted_at < wanted.submitted_to)
     )

@@ -151,6 +151,7 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
         due_at=instant,
         started_at=instant + 1,
         finished_at=instant + 2,
+        attempts=1,
         outcome={
             "responseMeta": {"status": 503, "headers": {"a": "b"}, "bodySnippet": "no", "latencyMs": 1.5},
             "errorMeta": {"kind": "HTTP_STATUS", "message": "HTTP 503", "latencyMs": 1.5},
@@ -181,6 +182,7 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
             "headers": {"Authorization": "[redacted]", "x-own": "[redacted]", "x-b": "c"},
             "body": {"a": 1},
         },
+        "attempts": 1,
         "outcome": {
             "responseMeta": {
                 "status": 503,
@@ -193,11 +195,13 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
         },
         "executions": [
             {
+                "number": 1,
                 "executionId": CALL_ID,
                 "startedAt": shown_at,
                 "request": {"method": "PUT", "url": "https://a/?sig=[redacted]", "headers": {"Cookie": "[redacted]"}},
             },
             {
+                "number": 2,
                 "executionId": OTHER,
                 "startedAt": shown_at,
                 "finishedAt": "2027-01-15T08:00:00.000005Z",
@@ -207,6 +211,20 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
             },
         ],
     }
+
+
+def test_a_call_that_is_retrying_shows_its_policy_and_when_it_is_tried_again(server: Served) -> None:
+    submit(server, serviceCallId=CALL_ID, requestSpec={**SPEC, "retryPolicy": {"maxAttempts": 3}})
+    server.agent.change(Key(TENANT, CALL_ID), status="Retrying", attempts=1, next_attempt_at=1_800_000_000_000_000)
+    for shown in (
+        server.client.get(f"{CALLS}/{CALL_ID}").json(),
+        server.client.get(f"{CALLS}?status=Retrying").json()["serviceCalls"][0],
+    ):
+        assert (shown["status"], shown["attempts"]) == ("Retrying", 1)
+        assert shown["nextAttemptAt"] == "2027-01-15T08:00:00Z"
+    spec = server.client.get(f"{CALLS}/{CALL_ID}").json()["requestSpec"]
+    policy = {"maxAttempts": 3, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"}
+    assert spec == {**SPEC, "headers": {}, "retryPolicy": policy}
 
 
 def test_what_is_not_there_is_left_out(server: Served) -> None:

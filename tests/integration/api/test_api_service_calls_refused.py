@@ -134,13 +134,13 @@ def test_all_bad_fields_are_named(server: Served) -> None:
 
 
 BAD_QUERIES = [
-    ("page=2", "page", "there are: status, tag, from, to, limit, cursor"),
+    ("page=2", "page", "there are: status, tag, name, correlationId, from, to, limit, cursor"),
     ("Status=Running", "Status", "is not a query parameter"),
     ("limit=1&limit=2", "limit", "give it once"),
     ("from=2027-01-31T12:00:00Z&from=2027-01-31T12:00:00Z", "from", "give it once"),
-    ("status=running", "status", "Scheduled, Running, Succeeded, Failed"),
-    ("status=Running,", "status", "Scheduled, Running, Succeeded, Failed"),
-    ("status=", "status", "Scheduled, Running, Succeeded, Failed"),
+    ("status=running", "status", "Scheduled, Running, Retrying, Succeeded, Failed"),
+    ("status=Running,", "status", "Scheduled, Running, Retrying, Succeeded, Failed"),
+    ("status=", "status", "Scheduled, Running, Retrying, Succeeded, Failed"),
     ("tag=", "tag", "is empty"),
     ("tag=a%00b", "tag", "control characters"),
     ("tag=" + "x" * 65, "tag", "at most 64"),

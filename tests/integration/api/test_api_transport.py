@@ -27,6 +27,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
     TocsinError,
 )
+from tocsin.model.uuid7 import is_uuid7
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}
 JSON = {"content-type": "application/json"}
@@ -148,6 +149,7 @@ def test_correlation_id_is_taken_over_or_made(server: Served) -> None:
         == "order-17"
     )
     made = {server.client.get("/healthz").headers["x-correlation-id"] for _ in range(3)}
+    assert all(map(is_uuid7, made))
     assert len(made) == 3
     for bad in ("a b", "x" * 129, "<script>", ""):
         assert server.client.get("/healthz", headers={"x-correlation-id": bad}).headers["x-correlation-id"] != bad

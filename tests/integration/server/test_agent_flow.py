@@ -59,8 +59,13 @@ async def server(tmp_path: Path, flags: list[str]) -> AsyncIterator[ServerProces
 
 @pytest_asyncio.fixture
 async def receiver() -> AsyncIterator[SlowReceiver]:
-    statuses = {"/teapot": 418, "/down": 503}
-    async with SlowReceiver(lambda path: 0.0, lambda path: statuses.get(path, 200)) as receiver:
+    statuses = {"/teapot": [418], "/down": [503], "/flaky": [503, 200]}
+
+    def status(path: str) -> int:
+        left = statuses.get(path, [200])
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async with SlowReceiver(lambda path: 0.0, status) as receiver:
         yield receiver
 
 
@@ -79,10 +84,14 @@ async def submit(client: Client, tenant: str, url: str, **more: Any) -> str:
 
 
 async def finished(client: Client, tenant: str, call_id: str) -> dict[str, Any]:
+    return await until(client, tenant, call_id, "Succeeded", "Failed")
+
+
+async def until(client: Client, tenant: str, call_id: str, *statuses: str) -> dict[str, Any]:
     while True:
         status, detail = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}")
         assert status == 200, detail
-        if detail["status"] in ("Succeeded", "Failed"):
+        if detail["status"] in statuses:
             return dict(detail)
         await asyncio.sleep(0.02)
 
@@ -121,6 +130,46 @@ async def test_calls_now_later_and_in_vain(server: ServerProcess, receiver: Slow
     [arrival] = [at for path, at in receiver.arrivals if path == "/later"]
     assert arrival >= due_at
     print(f"arrived {(arrival - due_at) / 1e3:.1f} ms after it was due")
+    client.close()
+
+
+@pytest.mark.parametrize("flags", KINDS, indirect=True)
+async def test_failed_attempts_are_made_again_as_the_policy_says(server: ServerProcess, receiver: SlowReceiver) -> None:
+    client, tenant = Client(server.address), new_id()
+
+    async def retried(path: str, policy: dict[str, Any]) -> str:
+        spec = {"method": "POST", "url": f"{receiver.url}{path}", "retryPolicy": policy}
+        return await submit(client, tenant, "", requestSpec=spec, delay="50ms")
+
+    soon = {"maxAttempts": 3, "initialInterval": "300ms"}
+    flaky, down, teapot = await retried("/flaky", soon), await retried("/down", {}), await retried("/teapot", soon)
+
+    # With what is the default where members were left out, the second attempt is five seconds away.
+    waiting = await until(client, tenant, down, "Retrying")
+    assert (waiting["attempts"], len(waiting["executions"])) == (1, 1)
+    assert waiting["outcome"]["responseMeta"]["status"] == 503
+    pause_us = parse_instant(waiting["nextAttemptAt"]) - parse_instant(waiting["executions"][0]["finishedAt"])
+    assert 4_500_000 <= pause_us <= 5_000_000
+    status, page = await client.get(f"/api/tenants/{tenant}/service-calls?status=Retrying")
+    assert status == 200
+    assert down in [call["serviceCallId"] for call in page["serviceCalls"]]
+    assert await client.delete(f"/api/tenants/{tenant}/service-calls/{down}") == 204
+
+    done = await finished(client, tenant, flaky)
+    assert (done["status"], done["attempts"], "nextAttemptAt" in done) == ("Succeeded", 2, False)
+    assert [(e["number"], e["response"]["status"]) for e in done["executions"]] == [(1, 503), (2, 200)]
+    first, second = done["executions"]
+    assert parse_instant(second["startedAt"]) - parse_instant(first["finishedAt"]) >= 270_000
+    # What no repetition mends is not repeated.
+    assert (await finished(client, tenant, teapot))["attempts"] == 1
+
+    status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{flaky}/trace")
+    assert status == 200
+    names = [entry["name"] for entry in trace["entries"] if entry["kind"] == "message"]
+    assert names.count("ServiceCallRetrying") == 1
+    assert names.count("ServiceCallRunning") == 2
+    assert (await client.get(f"/api/tenants/{tenant}/service-calls/{down}"))[0] == 404
+    assert [path for path, _ in receiver.arrivals].count("/down") == 1
     client.close()
 
 

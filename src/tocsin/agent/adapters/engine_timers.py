@@ -13,7 +13,7 @@ from tocsin.agent.messages import Key
 from tocsin.agent.timer.ports import OnDue, TimerEntry
 from tocsin.model.errors import NamespaceExists, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Timer
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 
@@ -30,7 +30,8 @@ _encode = msgspec.json.Encoder().encode
 class EngineTimers:
     """The adapter of `Timers` over a `TimerService` whose engine rings through the given `AgentCaller`.
 
-    A timer that has rung is what Reached is to a table: as long as the timer service keeps it, its schedule stays as it is.
+    A timer that has fired is what Reached is to a table: as long as the timer service keeps it, only a later instant makes
+    another of it.
     `schedule` and `cancel` raise the timer service's errors.
     """
 
@@ -47,7 +48,7 @@ class EngineTimers:
         self._caller.listen(on_due)
 
     async def schedule(self, entries: Sequence[TimerEntry]) -> None:
-        """Creates the timers, or moves those that wait."""
+        """Creates the timers, or moves them to a later instant."""
         await self._ensure_namespace()
         wanted = {_timer_id(entry.key): entry for entry in entries}
         present = await self._service.get_many(NAMESPACE, wanted)
@@ -57,8 +58,10 @@ class EngineTimers:
             found = present.get(timer_id)
             if found is None:
                 timers.append(_timer(timer_id, entry, now_us))
-            elif found.timer.status is Status.PENDING:
-                timers.append(_timer(timer_id, _as_registered(entry, found.timer), now_us))
+            elif (before := _payload_of(found.timer)) is None or before.due_at_us < entry.due_at:
+                # One whose record can't be read any more is mended by this.
+                registered_at = entry.registered_at if before is None else before.registered_at_us
+                timers.append(_timer(timer_id, entry._replace(registered_at=registered_at), now_us))
         for result in await self._service.create_many(timers):
             if isinstance(result, TocsinError):
                 raise result
@@ -94,13 +97,11 @@ def _timer_id(key: Key) -> str:
     return f"{key.tenant_id}:{key.service_call_id}"
 
 
-def _as_registered(entry: TimerEntry, present: Timer) -> TimerEntry:
-    """The entry, registered when the timer that it replaces was."""
+def _payload_of(timer: Timer) -> DuePayload | None:
     try:
-        return entry._replace(registered_at=read_payload(present.payload).registered_at_us)
+        return read_payload(timer.payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Its record can't be read any more, which replacing it mends.
-        return entry
+        return None
 
 
 def _timer(timer_id: str, entry: TimerEntry, now_us: int) -> Timer:

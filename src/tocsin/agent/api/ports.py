@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.agent.messages import Key, RequestSpec
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 
 
 class CallRecord(NamedTuple):
-    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none."""
+    """A service call as it is shown. Instants in microseconds; `outcome` as JSON stored it, None while there is none.
+    `next_attempt_at` is there while it is Retrying."""
 
     tenant_id: str
     service_call_id: str
@@ -25,6 +27,9 @@ class CallRecord(NamedTuple):
     outcome: dict[str, Any] | None
     correlation_id: str
     tags: tuple[str, ...]
+    retry_policy: RetryPolicy | None = None
+    attempts: int = 0
+    next_attempt_at: int | None = None
 
 
 class ExecutionRecord(NamedTuple):
@@ -54,6 +59,14 @@ class TraceEntry(NamedTuple):
     detail: dict[str, Any]
 
 
+class Found(NamedTuple):
+    """What a search came to. `reached`: it ended there, at the last call that was looked at, because it had looked at as many
+    as one search does; None when it ended with the last call, or with as many as were wanted."""
+
+    calls: list[CallRecord]
+    reached: Place | None
+
+
 class Place(NamedTuple):
     """Where a page ended: the last call's."""
 
@@ -64,7 +77,8 @@ class Place(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class CallFilter:
     """Which calls. `submitted_from` is inclusive, `submitted_to` exclusive; `before` continues after a former page. Empty
-    sets mean any; several tags must all be there."""
+    sets mean any; several tags must all be there. `correlation_id` is the whole of it, `name` a part of it, letters A to Z in
+    either case; empty means any."""
 
     tenant_id: str
     statuses: frozenset[str] = field(default_factory=frozenset)
@@ -73,6 +87,8 @@ class CallFilter:
     submitted_to: int | None = None
     before: Place | None = None
     limit: int = 50
+    correlation_id: str = ""
+    name: str = ""
 
 
 class CallQueries(Protocol):
@@ -85,14 +101,17 @@ class CallQueries(Protocol):
         """Those of the calls that there are, in any order."""
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
-        """At most `limit` calls, by submission, the newest first."""
+        """At most `limit` calls, by submission, the newest first, whatever their names."""
+
+    async def search(self, wanted: CallFilter) -> Found:
+        """The same of those whose names match, among a bounded number of calls: no index knows names."""
 
     async def executions(self, key: Key) -> list[ExecutionRecord]:
         """The call's executions, in their order."""
 
     async def trace(self, key: Key) -> list[TraceEntry]:
-        """Everything that is known by the correlation id of this call, of its tenant alone, in the order of time: rows of
-        the tables and messages."""
+        """Everything that is known by the correlation id of this call, of its tenant alone: rows of the tables and messages,
+        in the order of time, nothing before what caused it."""
 
 
 class TenantSecrets(Protocol):

@@ -57,14 +57,16 @@ class CallDetail(NamedTuple):
 
 
 class CallPage(NamedTuple):
-    """Calls, the newest first; `cursor` continues, None when there are no more."""
+    """Calls, the newest first; `cursor` continues, None when there are no more. `reached` is how far a search for a name has
+    come that would have taken too long for one page: there may be few calls on it, or none."""
 
     calls: list[CallRecord]
     cursor: str | None
+    reached: Place | None = None
 
 
 class CallTrace(NamedTuple):
-    """A call and all that it led to, in the order of time."""
+    """A call and all that it led to, in the order of time, nothing before what caused it."""
 
     call: CallRecord
     entries: list[TraceEntry]
@@ -159,9 +161,10 @@ class ServiceCalls:
         """A page. Pages stay stable while calls come and go: each begins right after the last call of the one before."""
         wanted = self._rules.page(tenant_id, asked)
         # One more than asked for tells whether there is another page.
-        calls = await self._queries.page(replace(wanted, limit=wanted.limit + 1))
+        more = replace(wanted, limit=wanted.limit + 1)
+        calls, reached = await self._queries.search(more) if wanted.name else (await self._queries.page(more), None)
         if len(calls) <= wanted.limit:
-            return CallPage(calls, None)
+            return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]
         return CallPage(calls, encode_cursor(Place(calls[-1].submitted_at, calls[-1].service_call_id)))
 

@@ -17,16 +17,19 @@ from msgspec import UNSET
 
 from tocsin.agent.api.ports import CallFilter, Place
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key, RequestSpec, SubmitServiceCall
+from tocsin.agent.messages import Key, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
-from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
+from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED
+from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.model.withheld import withheld
 
 #: Calls on a page that was asked for without a limit.
 PAGE_DEFAULT = 50
+#: Characters of a correlation id that a request brings.
+CORRELATION_ID_CHARS_MAX = 128
 
 #: What is wrong with method, URL, headers and body (as it goes out; None: there is none) of a request: the field's path
 #: within the request, and the reason. Empty when it can be sent.
@@ -35,8 +38,14 @@ CheckRequest = Callable[[str, str, Mapping[str, str], bytes | None], Sequence[tu
 CheckUrl = Callable[[str], str | None]
 #: Why an instant can't be a due time, as things stand now (both in microseconds), or None.
 CheckDue = Callable[[int, int], str | None]
+#: Why a delay, microseconds, is too long, or None.
+CheckDelay = Callable[[int], str | None]
+#: What is wrong with a retry policy that stands at a path: its bad members.
+CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
 
 _FORMAT = 1
+#: In a fingerprint, instead of an instant.
+_DELAYED = "delay"
 _PLACE = struct.Struct(">Bq16s")
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
@@ -47,6 +56,7 @@ class CallStatus(StrEnum):
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
+    RETRYING = "Retrying"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
@@ -56,15 +66,28 @@ _STATUSES = frozenset(map(str, CallStatus))
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What others know about requests, URLs and instants."""
+    """What others know about requests, URLs, instants, delays and retry policies."""
 
     request: CheckRequest
     url: CheckUrl
     due: CheckDue
+    delay: CheckDelay
+    retry: CheckRetry
+
+
+class PolicySent(NamedTuple):
+    """A retry policy as it was sent; None for what was left out. Durations are texts."""
+
+    max_attempts: int | None = None
+    max_attempts_duration: str | None = None
+    initial_interval: str | None = None
+    backoff_multiplier: float | None = None
+    max_interval: str | None = None
 
 
 class Submission(NamedTuple):
-    """A call as it was sent. `body` is JSON text; `due_at` None means now."""
+    """A call as it was sent. `body` is JSON text. Without `due_at` and `delay` it is to be made now, without `retry` in one
+    attempt."""
 
     name: str
     method: str
@@ -75,6 +98,8 @@ class Submission(NamedTuple):
     tags: Sequence[str]
     service_call_id: str | None
     idempotency_key: str | None
+    delay: str | None = None
+    retry: PolicySent | None = None
 
 
 class PageRequest(NamedTuple):
@@ -82,6 +107,8 @@ class PageRequest(NamedTuple):
 
     statuses: Sequence[str] = ()
     tags: Sequence[str] = ()
+    name: str | None = None
+    correlation_id: str | None = None
     submitted_from: str | None = None
     submitted_to: str | None = None
     limit: str | None = None
@@ -106,11 +133,8 @@ class CallRules:
         tenant = errors.uuid7("tenantId", tenant_id)
         errors.note("name", new_name_reason(sent.name, limits.name_chars_max))
         spec, too_large = self._request(sent, errors)
-        due_at_us = None
-        if sent.due_at is not None:
-            due_at_us = errors.instant("dueAt", sent.due_at)
-            if due_at_us is not None:
-                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+        policy = None if sent.retry is None else self._policy(sent.retry, errors)
+        due_at_us = self._due_at(sent, now_us, errors)
         tags = self._tags(sent.tags, errors)
         if sent.service_call_id is not None:
             service_call_id = errors.uuid7("serviceCallId", sent.service_call_id)
@@ -123,10 +147,12 @@ class CallRules:
             service_call_id=service_call_id,
             name=sent.name,
             request_spec=spec,
-            fingerprint=fingerprint(sent.name, spec, due_at_us, tags),
+            # Of a delay may come what is left of it, so that it counts as one wish whatever its length.
+            fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
             due_at_us=due_at_us,
             tags=tags,
             idempotency_key=sent.idempotency_key,
+            retry_policy=None if policy is None else RetrySpec.of(policy),
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> Key:
@@ -154,11 +180,45 @@ class CallRules:
             tags=self._wanted_tags(asked.tags, errors),
             submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
             submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
+            name=_sought("name", asked.name, self._limits.name_chars_max, errors),
+            correlation_id=_sought("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
             before=_place(asked.cursor, errors),
             limit=self._page_limit(asked.limit, errors),
         )
         errors.refuse()
         return wanted
+
+    def _due_at(self, sent: Submission, now_us: int, errors: _Errors) -> int | None:
+        if sent.due_at is not None:
+            if sent.delay is not None:
+                errors.note("delay", "stands beside dueAt; give one of the two")
+            due_at_us = errors.instant("dueAt", sent.due_at)
+            if due_at_us is not None:
+                errors.note("dueAt", self._checks.due(due_at_us, now_us))
+            return due_at_us
+        if sent.delay is None:
+            return None
+        delay_us = errors.duration("delay", sent.delay)
+        if delay_us is None:
+            return None
+        errors.note("delay", self._checks.delay(delay_us))
+        return now_us + delay_us
+
+    def _policy(self, sent: PolicySent, errors: _Errors) -> RetryPolicy:
+        """What was left out is what it is by default today, and stays so for this call."""
+        at, found = "requestSpec.retryPolicy", len(errors.found)
+        total, initial, longest = (
+            None if text is None else errors.duration(f"{at}.{field}", text)
+            for field, text in (
+                ("maxAttemptsDuration", sent.max_attempts_duration),
+                ("initialInterval", sent.initial_interval),
+                ("maxInterval", sent.max_interval),
+            )
+        )
+        policy = resolved(sent.max_attempts, total, initial, sent.backoff_multiplier, longest)
+        if len(errors.found) == found:
+            errors.found += self._checks.retry(policy, at)
+        return policy
 
     def _request(self, sent: Submission, errors: _Errors) -> tuple[RequestSpec, bool]:
         """The request, and whether its body is over its size."""
@@ -221,12 +281,18 @@ class CallRules:
         return limit
 
 
-def fingerprint(name: str, spec: RequestSpec, due_at_us: int | None, tags: Sequence[str]) -> str:
+def fingerprint(
+    name: str, spec: RequestSpec, due: int | str | None, tags: Sequence[str], policy: RetryPolicy | None = None
+) -> str:
     """The SHA-256, in hexadecimal, of what a client wants, whatever the id: the same for the same wish in another order
-    of members, headers or tags, with other white space, or in another time zone."""
+    of members, headers or tags, with other white space, or in another time zone. `due` is the due time in microseconds,
+    None for now, or what stands for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = sorted((header.lower(), value) for header, value in spec.headers.items())
-    wish = [_FORMAT, name, spec.method, spec.url, headers, body, due_at_us, sorted(tags)]
+    wish: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
+    if policy is not None:
+        # Only then: fingerprints of calls without one stay as they are stored.
+        wish.append([*msgspec.structs.astuple(policy)])
     return hashlib.sha256(msgspec.json.encode(wish)).hexdigest()
 
 
@@ -251,15 +317,15 @@ class _Errors:
     """Gathers the bad fields of one request."""
 
     def __init__(self) -> None:
-        self._found: list[FieldError] = []
+        self.found: list[FieldError] = []
 
     def note(self, path: str, reason: str | None) -> None:
         if reason is not None:
-            self._found.append(FieldError(path, reason))
+            self.found.append(FieldError(path, reason))
 
     def note_once(self, path: str, reason: str) -> None:
         """Two checks may look at one field: the first to complain is enough."""
-        if all(error.path != path for error in self._found):
+        if all(error.path != path for error in self.found):
             self.note(path, reason)
 
     def text(self, path: str, text: str, chars_max: int) -> None:
@@ -282,13 +348,20 @@ class _Errors:
             self.note(path, str(error))
             return None
 
+    def duration(self, path: str, text: str) -> int | None:
+        try:
+            return parse_duration(text)
+        except ValueError as error:
+            self.note(path, str(error))
+            return None
+
     def refuse(self, kind: type[InvalidInput] = InvalidInput) -> None:
         """Raises, if anything was found; `kind` counts when one field is all that is wrong."""
-        if self._found:
-            self._raise(kind if len(self._found) == 1 else InvalidInput)
+        if self.found:
+            self._raise(kind if len(self.found) == 1 else InvalidInput)
 
     def _raise(self, kind: type[InvalidInput]) -> NoReturn:
-        raise kind(*self._found)
+        raise kind(*self.found)
 
 
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
@@ -296,6 +369,12 @@ def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
     if not _STATUSES.issuperset(wanted):
         errors.note("status", f"is not among {', '.join(CallStatus)}; put commas between several")
     return frozenset(wanted)
+
+
+def _sought(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
+    if text is not None:
+        errors.text(path, text, chars_max)
+    return text or ""
 
 
 def _place(cursor: str | None, errors: _Errors) -> Place | None:

@@ -60,7 +60,7 @@ def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | Non
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:
         return None
-    return NoResponse("START_TIMEOUT", f"not begun {waited_us / 1e6:.0f} s after it was ordered", final=True)
+    return NoResponse("START_TIMEOUT", f"not begun {waited_us / 1e6:.0f} s after it was ordered")
 
 
 def encode_body(body: msgspec.Raw) -> tuple[bytes, str]:

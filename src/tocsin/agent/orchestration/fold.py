@@ -135,7 +135,7 @@ class Fold:
     def _tell(self, call: ServiceCall) -> None:
         lag_us = None
         if call.status is Status.RUNNING:
-            lag_us = max(self.now_us - max(call.due_at, call.submitted_at), 0)
+            lag_us = max(self.now_us - max(call.awaited_at, call.submitted_at), 0)
         self.events.append(
             ServiceCallChanged(call.status.value, call.tenant_id, call.service_call_id, call.correlation_id, lag_us)
         )
@@ -147,7 +147,7 @@ class Fold:
         holds what was read."""
         transaction = self._transaction
         if self._deleted:
-            _demand(self._deleted, transaction.delete_scheduled(self._deleted))
+            _demand(self._deleted, transaction.delete_waiting(self._deleted))
         if self._inserted:
             fresh = [self._with_tags(key) for key in self._calls if key in self._inserted]
             _demand(self._inserted, transaction.insert(fresh))

@@ -90,7 +90,7 @@ class Orchestration:
             case ExecutionSucceeded():
                 return service_call.succeeded(call, message)
             case ExecutionFailed():
-                return service_call.failed(call, message)
+                return service_call.failed(call, message, limits=limits)
             case ExecutionInterrupted():
                 return service_call.interrupted(call, message, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
         raise InvalidMessage(f"{type(message).__name__} is nothing that orchestration follows")

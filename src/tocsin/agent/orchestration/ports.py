@@ -36,8 +36,8 @@ class Transaction(Protocol):
         """Writes each `after`, unless status or execution id are no longer those of `before`; returns the keys of those
         that were written."""
 
-    def delete_scheduled(self, keys: Collection[Key]) -> set[Key]:
-        """Deletes calls that are Scheduled, with all that refers to them; returns which."""
+    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
+        """Deletes calls that are Scheduled or Retrying, with all that refers to them; returns which."""
 
     def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
         """The tags of each call, in order of the alphabet."""

@@ -6,6 +6,7 @@ what happened means nothing in this state: a duplicate, something late, somethin
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from tocsin.agent.messages import (
     ScheduleTimer,
     ServiceCallDeleted,
     ServiceCallFailed,
+    ServiceCallRetrying,
     ServiceCallRunning,
     ServiceCallScheduled,
     ServiceCallSubmitted,
@@ -35,20 +37,29 @@ from tocsin.agent.messages import (
     SubmitServiceCall,
     ordered_at,
 )
+from tocsin.agent.orchestration.verdict import Verdict, judge
 from tocsin.model.redaction import redact_url
+from tocsin.model.retry import RetryPolicy, next_attempt_at
 
 
 class Status(StrEnum):
-    """Scheduled → Running → Succeeded or Failed; the last two are final."""
+    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
+    Running, after an attempt that failed."""
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
+    RETRYING = "Retrying"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
+#: Calls that wait for an instant: they may be deleted, and become Running when it comes.
+WAITING = frozenset({Status.SCHEDULED, Status.RETRYING})
+
+
 class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """How a call ended: `response_meta` when the service answered, `error_meta` when the call failed."""
+    """How a call ended, or while it is Retrying, its last attempt: `response_meta` when the service answered, `error_meta`
+    when it failed."""
 
     response_meta: ResponseMeta | None = None
     error_meta: ErrorMeta | None = None
@@ -57,7 +68,9 @@ class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, g
 class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     """The state of one call. Instants in microseconds.
 
-    `execution_id` names the execution ordered last, `executions` counts them, `started_at` is when it began. `watch_at` is
+    `execution_id` names the execution ordered last, `executions` counts them, `started_at` is when it began. `attempts`
+    counts those that ended and were not simply made again after an interruption. `next_attempt_at` is when the retry
+    planned last is due, and stays when that has come; `first_attempt_at` is when the first execution began. `watch_at` is
     when the watchdog has to look after it, None once it has finished. `tags` are those it was submitted with; they are
     not loaded with it.
     """
@@ -78,7 +91,16 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome | None = None
     execution_id: str | None = None
     executions: int = 0
+    retry_policy: RetryPolicy | None = None
+    attempts: int = 0
+    first_attempt_at: int | None = None
+    next_attempt_at: int | None = None
     tags: tuple[str, ...] = ()
+
+    @property
+    def awaited_at(self) -> int:
+        """When the attempt that comes next, or is under way, was to begin."""
+        return self.due_at if self.next_attempt_at is None else self.next_attempt_at
 
     @property
     def key(self) -> Key:
@@ -117,6 +139,7 @@ def submit(
         fingerprint=command.fingerprint,
         watch_at=None if due_at is None else due_at + limits.watchdog_grace_us,
         idempotency_key=command.idempotency_key,
+        retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
@@ -130,8 +153,8 @@ def submit(
 def due(
     call: ServiceCall, due_at_us: int, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits
 ) -> Step | None:
-    """This due time has come; one before the call's own means nothing."""
-    if call.status is not Status.SCHEDULED or due_at_us < call.due_at:
+    """This due time has come; one before that which the call waits for means nothing."""
+    if call.status not in WAITING or due_at_us < call.awaited_at:
         return None
     return _order(call, now_us=now_us, new_id=new_id, limits=limits)
 
@@ -143,6 +166,7 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
         call,
         status=Status.RUNNING,
         started_at=None,
+        outcome=None,
         execution_id=execution_id,
         executions=call.executions + 1,
         watch_at=now_us + limits.watchdog_grace_us,
@@ -156,7 +180,9 @@ def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) 
     if not _concerns(call, event.execution_id) or call.started_at is not None:
         return None
     watch_at = event.started_at_us + limits.request_timeout_us + limits.watchdog_grace_us
-    return Step(msgspec.structs.replace(call, started_at=event.started_at_us, watch_at=watch_at), ())
+    first_at = event.started_at_us if call.first_attempt_at is None else call.first_attempt_at
+    after = msgspec.structs.replace(call, started_at=event.started_at_us, first_attempt_at=first_at, watch_at=watch_at)
+    return Step(after, ())
 
 
 def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
@@ -166,6 +192,7 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
     after = msgspec.structs.replace(
         call,
         status=Status.SUCCEEDED,
+        attempts=call.attempts + 1,
         finished_at=event.finished_at_us,
         outcome=Outcome(response_meta=event.response_meta),
         watch_at=None,
@@ -173,11 +200,13 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
     return Step(after, (ServiceCallSucceeded(call.service_call_id, event.response_meta),))
 
 
-def failed(call: ServiceCall, event: ExecutionFailed) -> Step | None:
+def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) -> Step | None:
     """The execution ordered last did not."""
     if not _concerns(call, event.execution_id):
         return None
-    return _fail(call, event.finished_at_us, event.error_meta, event.response_meta)
+    error, response, ended_at = event.error_meta, event.response_meta, event.finished_at_us
+    verdict = judge(error, response, ended_at, limits.retry_after_max_us)
+    return _attempt_failed(call, ended_at, verdict, error, response, limits=limits)
 
 
 def interrupted(
@@ -188,14 +217,16 @@ def interrupted(
     new_id: Callable[[], str],
     limits: AgentLimits,
 ) -> Step | None:
-    """The execution ordered last was cut off by the end of its process: there is another, as long as there may be."""
+    """The execution ordered last was cut off by the end of its process. It is made again at once, and no attempt, as long as
+    there were fewer than `executions_max` such executions of the call; after that each is an attempt that failed."""
     if not _concerns(call, event.execution_id):
         return None
-    if call.executions < limits.executions_max:
+    if call.executions - call.attempts < limits.executions_max:
         return _order(call, now_us=now_us, new_id=new_id, limits=limits)
     text = f"the process ended during the execution, and there were {call.executions} already"
-    after = msgspec.structs.replace(call, started_at=event.started_at_us)
-    return _fail(after, event.noticed_at_us, ErrorMeta("INTERRUPTED", text))
+    begun = msgspec.structs.replace(call, started_at=event.started_at_us)
+    error = ErrorMeta("INTERRUPTED", text)
+    return _attempt_failed(begun, event.noticed_at_us, Verdict(False), error, None, limits=limits)
 
 
 def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
@@ -207,8 +238,8 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
     """
     if call.watch_at is None or now_us < call.watch_at:
         return None
-    if call.status is Status.SCHEDULED:
-        return due(call, call.due_at, now_us=now_us, new_id=new_id, limits=limits)
+    if call.status in WAITING:
+        return due(call, call.awaited_at, now_us=now_us, new_id=new_id, limits=limits)
     if call.status is not Status.RUNNING or call.execution_id is None:
         return None
     key, begun = call.service_call_id, call.started_at is not None
@@ -224,16 +255,55 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
 
 
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:
-    """What has to be sent when the call goes; None when it may not, because it is no longer Scheduled."""
-    return (ServiceCallDeleted(call.service_call_id),) if call.status is Status.SCHEDULED else None
+    """What has to be sent when the call goes; None when it may not, because it runs or has finished."""
+    return (ServiceCallDeleted(call.service_call_id),) if call.status in WAITING else None
 
 
 def _concerns(call: ServiceCall, execution_id: str) -> bool:
     return call.status is Status.RUNNING and call.execution_id == execution_id
 
 
-def _fail(call: ServiceCall, at_us: int, error: ErrorMeta, response: ResponseMeta | None = None) -> Step:
+def _attempt_failed(
+    call: ServiceCall,
+    at_us: int,
+    verdict: Verdict,
+    error: ErrorMeta,
+    response: ResponseMeta | None,
+    *,
+    limits: AgentLimits,
+) -> Step:
+    """The attempt counts; the policy says whether there is another."""
+    after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=Outcome(response, error))
+    key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
+    if next_at is None:
+        after = msgspec.structs.replace(after, status=Status.FAILED, finished_at=at_us, watch_at=None)
+        return Step(after, (ServiceCallFailed(key, error, response),))
     after = msgspec.structs.replace(
-        call, status=Status.FAILED, finished_at=at_us, outcome=Outcome(response, error), watch_at=None
+        after, status=Status.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
     )
-    return Step(after, (ServiceCallFailed(call.service_call_id, error, response),))
+    retrying = ServiceCallRetrying(key, after.attempts, next_at, error, response)
+    return Step(after, (retrying, ScheduleTimer(key, next_at)))
+
+
+def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> int | None:
+    """When the policy wants another attempt; None for never. The delay counts from the end of the one that failed, however
+    late that is reported, so that a repeated report plans the same instant."""
+    if call.retry_policy is None:
+        return None
+    instant = next_attempt_at(
+        call.retry_policy,
+        attempts_made=call.attempts,
+        first_attempt_at=ended_at_us if call.first_attempt_at is None else call.first_attempt_at,
+        now_us=ended_at_us,
+        jitter=_jitter(call.execution_id or ""),
+        not_before_us=verdict.not_before_us,
+    )
+    # The timer module takes an instant that isn't later than the last one for a repetition. That can only be one of a clock
+    # that went back.
+    return None if instant is None else max(instant, call.awaited_at + 1)
+
+
+def _jitter(execution_id: str) -> float:
+    """A number in [0, 1) that belongs to the execution: different for calls that failed together, the same each time one
+    failure is decided upon."""
+    return zlib.crc32(execution_id.encode()) / 2**32

@@ -12,7 +12,7 @@ from tocsin.agent.messages import Registry
 from tocsin.agent.orchestration import service_call
 from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
-from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
 from tocsin.ports.clock import Clock
 
 
@@ -120,8 +120,8 @@ class Watchdog:
 
 def _rescued(before: ServiceCall, now_us: int) -> CallRescued:
     since = before.watch_at or now_us
-    if before.status is Status.SCHEDULED:
-        action, since = "dispatched", before.due_at
+    if before.status in WAITING:
+        action, since = "dispatched", before.awaited_at
     elif before.started_at is not None:
         action = "checked"
     else:

@@ -42,7 +42,7 @@ class TimerModule:
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """A tocsin.ports.bus.Handler. What is malformed fails alone."""
         now_us = self._clock.now_us()
-        # The last word about a call counts.
+        # The last word about a call counts, and of several instants the latest: a repetition may come behind.
         schedules: dict[Key, TimerEntry] = {}
         cancels: dict[Key, None] = {}
         for delivery in deliveries:
@@ -55,7 +55,8 @@ class TimerModule:
             key = Key(envelope.tenant_id, envelope.aggregate_id)
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)
-                schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at_us, now_us)
+                if key not in schedules or schedules[key].due_at < message.due_at_us:
+                    schedules[key] = TimerEntry(*key, envelope.correlation_id, message.due_at_us, now_us)
             else:
                 schedules.pop(key, None)
                 cancels[key] = None

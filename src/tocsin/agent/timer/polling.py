@@ -20,6 +20,9 @@ _REST = 4
 #: The first pause after a failed poll; it doubles up to the polling interval.
 _BACKOFF_INITIAL_US = 100_000
 
+#: A call and its due time.
+Schedule = tuple[Key, int]
+
 
 class PollingTimers:
     """A worker that looks for due schedules at the instant the next one is due, or after `polling_interval`, whichever is
@@ -40,13 +43,13 @@ class PollingTimers:
         self._next_at: int | None = None
         self._polled_at = 0
         self._rest_us = 0
-        # Found, and not yet marked, with their due times.
-        self._under_way: dict[Key, int] = {}
+        # Found, and not yet marked, by call and due time: a call may wait for its next instant before the last is marked.
+        self._under_way: set[Schedule] = set()
         # Everything due before this has been found; and the earliest that was scheduled since the look under way began.
         self._found_to = INSTANT_MIN
         self._arrived_at: int | None = None
         self._swept_at = 0
-        self._told: list[Key] = []
+        self._told: list[Schedule] = []
         self._failures = 0
         self._alarm = Alarm()
         self._closing = False
@@ -109,13 +112,13 @@ class PollingTimers:
         self._arrived_at = None
         from_us, now_us = self._found_to, self._clock.now_us()
         # What is marked while the table answers may stand in the answer all the same.
-        passed_over = {key for key, due_at in self._under_way.items() if due_at >= from_us}
+        passed_over = {schedule for schedule in self._under_way if schedule[1] >= from_us}
         most = limits.polling_batch_max + len(passed_over)
         found: list[TimerEntry] = []
         tenants = await self._store.due_tenants(from_us, now_us, most)
         if tenants:
             found = await self._store.find_due(tenants, from_us, now_us, most)
-        fresh = [entry for entry in found if entry.key not in passed_over]
+        fresh = [entry for entry in found if (entry.key, entry.due_at) not in passed_over]
         entries = fresh[: limits.polling_batch_max]
         more = len(fresh) > len(entries) or len(found) >= most or len(tenants) >= most
         found_to = now_us if not more else entries[-1].due_at if entries else from_us
@@ -156,33 +159,32 @@ class PollingTimers:
     async def _tell(self, entries: list[TimerEntry]) -> None:
         on_due = self._on_due
         assert on_due is not None
-        keys = [entry.key for entry in entries]
+        told = [(entry.key, entry.due_at) for entry in entries]
         try:
             await on_due(entries)
         except Exception as error:  # noqa: BLE001 -- they are found again
-            self._let_go(keys)
+            self._let_go(told)
             self._failed(error)
             self._found_again(entries[0].due_at)
             return
         self._failures = 0
-        self._told += keys
+        self._told += told
         if self._marking is None or self._marking.done():
             self._marking = asyncio.create_task(self._mark())
 
     async def _mark(self) -> None:
         """Marks what was told, until there is nothing more; one transaction at a time, what is told meanwhile gathers."""
         while self._told:
-            keys, self._told = self._told, []
+            told, self._told = self._told, []
             try:
-                await self._store.mark_fired(keys, self._clock.now_us())
+                await self._store.mark_fired(told, self._clock.now_us())
             except Exception as error:  # noqa: BLE001 -- they are found, told and marked again
                 self._failed(error)
-                self._found_again(min(self._under_way[key] for key in keys))
-            self._let_go(keys)
+                self._found_again(min(due_at for _, due_at in told))
+            self._let_go(told)
 
-    def _let_go(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            self._under_way.pop(key, None)
+    def _let_go(self, schedules: Sequence[Schedule]) -> None:
+        self._under_way.difference_update(schedules)
         # The worker may be waiting for room.
         self._alarm.ring()
 

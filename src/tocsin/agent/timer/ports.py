@@ -28,8 +28,9 @@ class TimerStore(Protocol):
     """The table `timer_schedules`. Every query but those over `due_at` alone leads with the tenant. All raise StoreError."""
 
     async def schedule_timers(self, entries: Sequence[TimerEntry]) -> None:
-        """Adds schedules, or replaces due time and correlation id of those that wait. What is Reached stays; entries whose
-        call no longer exists are dropped, and take no other along."""
+        """Adds schedules. One that is there, waiting or Reached, is replaced by a later one and waits then; an entry that is
+        not later is a repetition and changes nothing. Entries whose call no longer exists are dropped, and take no other
+        along."""
 
     async def delete_timers(self, keys: Collection[Key]) -> None:
         """Removes schedules; what isn't there is fine."""
@@ -42,14 +43,12 @@ class TimerStore(Protocol):
         """These tenants' waiting schedules with `due_at` from `from_us` to `now_us`, both included, in due order; nothing
         of any other tenant."""
 
-    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
-        """From Scheduled to Reached; returns how many were. What is Reached already, or gone, is left alone."""
+    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+        """From Scheduled to Reached, each of these calls with this `due_at`; returns how many were. What is Reached already,
+        gone, or waits for a later instant by now, is left alone."""
 
     async def next_due_at(self, after_us: int) -> int | None:
         """The earliest `due_at` later than `after_us` that waits, of any tenant."""
-
-    async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
-        """The schedules that one request led to. For tracing: looks at all tenants."""
 
 
 #: Told which schedules are due; when it returns, they have been published, and what it raises makes them come again.

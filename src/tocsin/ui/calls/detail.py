@@ -124,6 +124,7 @@ class CallDetailHandlers:
 def time_line(call: CallRecord, executions: Sequence[ExecutionRecord], now_us: int) -> list[Moment]:
     """What happened to a call and what will, the earliest first."""
     moments = [Moment(call.submitted_at, "Submitted", "pending")]
+    most = 1 if call.retry_policy is None else call.retry_policy.max_attempts
     scheduled = call.status == CallStatus.SCHEDULED
     if call.due_at > call.submitted_at:
         ahead = scheduled and call.due_at > now_us
@@ -135,6 +136,9 @@ def time_line(call: CallRecord, executions: Sequence[ExecutionRecord], now_us: i
         last = number == len(executions) - 1
         if execution.finished_at is not None and not (last and finished(call)):
             moments.append(Moment(execution.finished_at, "Ended", "retrying", execution.error_message or ""))
+    if call.next_attempt_at is not None:
+        note = f"{call.attempts} of {most} have failed"
+        moments.append(Moment(call.next_attempt_at, "Next attempt", "ringing", note, ahead=True))
     if not executions and call.status == CallStatus.RUNNING:
         moments.append(Moment(now_us, "Waits for its turn", "ringing", ahead=True))
     if call.finished_at is not None:

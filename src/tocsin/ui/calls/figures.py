@@ -15,11 +15,13 @@ from tocsin.agent import events
 from tocsin.agent.api.validation import CallStatus
 from tocsin.agent.events import AgentEvent
 from tocsin.agent.messages import SubmitServiceCall
-from tocsin.ui.figures import LAG_BOUNDS_MS, Figures, Pulse
+from tocsin.ui.figures import LAG_BOUNDS_MS, Figures, Pulse, of_destination
 from tocsin.ui.limits import UiLimits
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
+#: Failed executions whose calls have not been decided upon: a moment's worth.
+_FAILED_MAX = 4_096
 
 
 class CallFigures:
@@ -29,6 +31,8 @@ class CallFigures:
         self._figures = figures
         self._limits = limits
         self._pulses: OrderedDict[str, Pulse] = OrderedDict()
+        # By call, where its last execution failed, until it is known whether there is another.
+        self._failed: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._handlers: dict[type, Callable[[Any], None]] = {
             events.CommandHandled: self._command,
             events.ServiceCallChanged: self._changed,
@@ -77,8 +81,13 @@ class CallFigures:
             bucket.lag_max_ms = max(bucket.lag_max_ms, lag_ms)
         if event.status == CallStatus.SUCCEEDED:
             bucket.succeeded += 1
-        elif event.status == CallStatus.FAILED:
+            return
+        destination = self._failed.pop((event.tenant_id, event.service_call_id), None)
+        if event.status == CallStatus.FAILED:
             bucket.failed += 1
+            if destination is not None:
+                most = self._limits.figures_destinations_max
+                of_destination(bucket.destinations, destination, most).gave_up += 1
 
     def _begun(self, event: events.ExecutionBegun) -> None:
         self._touch(event.tenant_id).changed += 1
@@ -86,4 +95,7 @@ class CallFigures:
     def _finished(self, event: events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:
             known = self._figures.present.calls.destinations
-            self._figures.note_failure(known, event.destination, event.result, gave_up=True)
+            self._figures.note_failure(known, event.destination, event.result, gave_up=False)
+            self._failed[event.tenant_id, event.service_call_id] = event.destination
+            if len(self._failed) > _FAILED_MAX:
+                self._failed.popitem(last=False)

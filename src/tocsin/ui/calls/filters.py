@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.contract.instants import format_instant
+from tocsin.model.uuid7 import is_uuid7
 from tocsin.ui.calls.show import STAR
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags
 from tocsin.ui.limits import UiLimits
@@ -17,6 +18,7 @@ VIEWS: dict[str, tuple[str, CallStatus | None]] = {
     "all": ("All", None),
     "scheduled": ("Scheduled", CallStatus.SCHEDULED),
     "running": ("Running", CallStatus.RUNNING),
+    "retrying": ("Retrying", CallStatus.RETRYING),
     "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
     "failed": ("Failed", CallStatus.FAILED),
 }
@@ -64,6 +66,11 @@ class CallFilters:
         """Whether anything but the tenant and the tab limits the list."""
         return bool(self.tags or self.range or self.starred or self.search)
 
+    @property
+    def names_id(self) -> bool:
+        """Whether a call's id is searched for; any other text is a part of a name."""
+        return is_uuid7(self.search.lower())
+
     def request(self, now_us: int) -> PageRequest:
         """The same as a client of the API would ask for it."""
         status = VIEWS[self.view][1]
@@ -71,6 +78,7 @@ class CallFilters:
         return PageRequest(
             statuses=() if status is None else (status,),
             tags=(*self.tags, *((STAR,) if self.starred else ())),
+            name=self.search or None,
             submitted_from=after or None,
             submitted_to=before or None,
             limit=str(self.rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ from msgspec import UNSET
 from tocsin.agent.api.ports import CallRecord
 from tocsin.contract.instants import format_instant
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import parse_duration
+from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
+from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.ui.calls.show import STAR
 from tocsin.ui.filters import words
 from tocsin.ui.forms import URL_CHARS_READ_MAX, header_pairs, json_errors
@@ -27,6 +28,15 @@ Body = dict[str, Any]
 #: In the order in which people look for them; the agent's rules have the last word.
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _NAME_CHARS = 80
+#: Fields of the retry policy: in the form, in the API, in the CLI.
+_RETRY = (
+    ("attempts", "maxAttempts", "--retry-attempts"),
+    ("initial_interval", "initialInterval", "--retry-initial"),
+    ("multiplier", "backoffMultiplier", "--retry-factor"),
+    ("max_interval", "maxInterval", "--retry-max-interval"),
+    ("max_duration", "maxAttemptsDuration", "--retry-for"),
+)
+_NUMBERS: dict[str, Callable[[str], float]] = {"attempts": int, "multiplier": float}
 #: What no URL has as it is written: it was put in a secret's place.
 _MASKED = (REDACTED, REDACTED.replace("[", "%5B").replace("]", "%5D"))
 
@@ -47,6 +57,12 @@ class CallForm:
     at: str = ""
     zone_minutes: str = "0"
     tags: str = ""
+    retry: bool = False
+    attempts: str = str(DEFAULT_POLICY.max_attempts)
+    initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
+    multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
+    max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
+    max_duration: str = ""
 
     @classmethod
     def read(cls, form: Fields) -> CallForm:
@@ -64,12 +80,15 @@ class CallForm:
             at=form.get("at"),
             zone_minutes=form.get("zone_minutes", "0"),
             tags=form.get("tags"),
+            retry="retry" in form,
+            **{name: form.get(name) for name, _, _ in _RETRY},
         )
 
     @classmethod
     def like(cls, call: CallRecord, new_id: str) -> CallForm:
         """A call's wish once more, to be made now. Secrets are never shown, so they have to be typed again."""
-        spec = call.request_spec
+        spec, policy = call.request_spec, call.retry_policy or DEFAULT_POLICY
+        total = policy.max_duration_us
         return cls(
             tenant=call.tenant_id,
             id=new_id,
@@ -79,6 +98,12 @@ class CallForm:
             headers=[(name, "" if is_secret(name, value) else value) for name, value in spec.headers.items()],
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             tags=", ".join(tag for tag in call.tags if tag != STAR),
+            retry=call.retry_policy is not None,
+            attempts=str(policy.max_attempts),
+            initial_interval=format_duration(policy.initial_interval_us),
+            multiplier=f"{policy.backoff_multiplier:g}",
+            max_interval=format_duration(policy.max_interval_us),
+            max_duration="" if total is None else format_duration(total),
         )
 
     def request(self, now_us: int) -> Body:
@@ -99,6 +124,8 @@ class CallForm:
         if self.body.strip():
             errors += json_errors("requestSpec.body", self.body)
             spec["body"] = msgspec.Raw(self.body.strip().encode())
+        if self.retry:
+            spec["retryPolicy"] = self._policy(errors)
         request: Body = {"name": self.name or self._usual_name(), "requestSpec": spec}
         due_at = self._due_at(now_us, errors)
         if due_at is not None:
@@ -108,6 +135,18 @@ class CallForm:
         if errors:
             raise InvalidInput(*errors)
         return request
+
+    def _policy(self, errors: list[FieldError]) -> Body:
+        policy: Body = {}
+        for name, member, _ in _RETRY:
+            text = getattr(self, name)
+            if not text:
+                continue
+            try:
+                policy[member] = _NUMBERS[name](text) if name in _NUMBERS else text.replace(" ", "")
+            except ValueError:
+                errors.append(FieldError(f"requestSpec.retryPolicy.{member}", f"is not a number: {text!r}"))
+        return policy
 
     def _usual_name(self) -> str:
         """What a call without a name is called: what it does."""
@@ -139,6 +178,10 @@ def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm
     elif "dueAt" in request:
         parts.append(f"--at {shlex.quote(request['dueAt'])}")
     parts += [f"--tag {shlex.quote(tag)}" for tag in request.get("tags", ())]
+    if "retryPolicy" in spec:
+        policy = spec["retryPolicy"]
+        given = [f"{flag} {shlex.quote(f'{policy[member]}')}" for _, member, flag in _RETRY if member in policy]
+        parts += given or ["--retry"]
     if server != "http://127.0.0.1:8080":
         parts.append(f"--server {shlex.quote(server)}")
     named = [shlex.quote(request["name"]), shlex.quote(spec["url"])]

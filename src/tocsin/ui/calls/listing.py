@@ -24,6 +24,7 @@ from tocsin.ui.filters import CUSTOM_RANGE
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, by_rows, packed
+from tocsin.ui.search import Patience
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -34,16 +35,18 @@ SAID = {"deleted": "Deleted. It will not be made, and nothing of it is kept."}
 
 @dataclass(frozen=True, slots=True)
 class CallListing:
-    """A page of a list. `exact` is the call whose id was searched for; then there are no others."""
+    """A page of a list. `exact` is the call whose id was searched for; then there are no others. `reached_us` is how far an
+    unfinished search for a name has come: all that was submitted later was looked through."""
 
     calls: list[CallRecord]
     cursor: str | None
     exact: CallRecord | None = None
+    reached_us: int | None = None
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not self.calls and self.exact is None
+        return not self.calls and self.exact is None and self.reached_us is None
 
 
 class CallListHandlers:
@@ -141,14 +144,23 @@ class CallListHandlers:
         return CallFilters.read(visit.query, self._limits, tenant)
 
     async def _listing(self, calls: ServiceCalls, filters: CallFilters, now_us: int) -> CallListing:
-        if filters.search:
+        if filters.names_id:
             # An id is one call, whatever the tab: a lookup instead of a search.
             try:
                 return CallListing([], None, (await calls.get(filters.tenant, filters.search)).call)
             except ServiceCallNotFound:
                 return CallListing([], None)
-        page = await calls.list(filters.tenant, filters.request(now_us))
-        return CallListing(page.calls, page.cursor)
+        request, patience = filters.request(now_us), Patience(self._limits.list_search_timeout_s)
+        found: list[CallRecord] = []
+        while True:
+            left = str(filters.rows - len(found))
+            page = await calls.list(filters.tenant, request._replace(limit=left))
+            found += page.calls
+            if page.cursor is None or len(found) >= filters.rows:
+                return CallListing(found, page.cursor)
+            if patience.over:
+                return CallListing(found, page.cursor, reached_us=page.reached.submitted_at if page.reached else None)
+            request = request._replace(cursor=page.cursor)
 
     async def tenants(self, visit: Visit, calls: ServiceCalls) -> Response:
         """The choice of a tenant."""

@@ -142,7 +142,10 @@ class CallFormHandlers:
 
 def _field(api_path: str) -> str:
     """The part of the form that a path of the API belongs to."""
-    return api_path.removeprefix("requestSpec.").split(".", 1)[0].split("[", 1)[0] or "form"
+    path = api_path.removeprefix("requestSpec.")
+    if path.startswith("retryPolicy."):
+        return path.removeprefix("retryPolicy.")
+    return path.split(".", 1)[0].split("[", 1)[0] or "form"
 
 
 def _readable(error: InvalidInput) -> list[FieldError]:

@@ -10,7 +10,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from tocsin.agent.api.ports import CallRecord, ExecutionRecord
 from tocsin.agent.api.validation import CallStatus
+from tocsin.model.instants import format_duration
 from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.retry import RetryPolicy
 from tocsin.ui.show import State, pretty_json
 
 #: The tag that makes a call a favourite.
@@ -25,10 +27,38 @@ _FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.FAILED})
 
 
 def state_of(call: CallRecord, now_us: int) -> State:
-    """The state at this instant; a scheduled call whose time has come is due."""
+    """The state at this instant; a call that waits and whose time has come is due."""
     if call.status == CallStatus.SCHEDULED:
         return State("due", "ringing") if call.due_at <= now_us else State("scheduled", "pending")
+    if call.status == CallStatus.RETRYING:
+        due = call.next_attempt_at is not None and call.next_attempt_at <= now_us
+        return State("due", "ringing") if due else State("retrying", "retrying")
     return _WORDS[CallStatus(call.status)]
+
+
+def waits(call: CallRecord) -> bool:
+    """Whether it waits for an instant, so that it may still be deleted."""
+    return call.status in (CallStatus.SCHEDULED, CallStatus.RETRYING)
+
+
+def awaited_at(call: CallRecord) -> int:
+    """The instant that it waits for, or waited for last, as far as that is known."""
+    return call.due_at if call.next_attempt_at is None else call.next_attempt_at
+
+
+def attempt(call: CallRecord) -> int:
+    """The number of the attempt that is under way, or was the last."""
+    return call.attempts if finished(call) else call.attempts + 1
+
+
+def policy_words(policy: RetryPolicy) -> str:
+    """A retry policy in a sentence."""
+    text = (
+        f"up to {policy.max_attempts} attempts, the second after {format_duration(policy.initial_interval_us)}, each pause "
+        f"{policy.backoff_multiplier:g} times the last, at most {format_duration(policy.max_interval_us)}"
+    )
+    total = policy.max_duration_us
+    return text if total is None else f"{text}, none later than {format_duration(total)} after the first"
 
 
 def finished(call: CallRecord) -> bool:
@@ -37,8 +67,11 @@ def finished(call: CallRecord) -> bool:
 
 
 def lag_us(call: CallRecord) -> int | None:
-    """From when it could begin at the earliest until it did; None while it hasn't."""
-    return None if call.started_at is None else max(call.started_at - max(call.due_at, call.submitted_at), 0)
+    """From when it could begin at the earliest until it did; None while it hasn't, and for a repetition."""
+    if call.started_at is None or call.attempts > 1 or (call.attempts == 1 and not finished(call)):
+        # Of a later attempt: its due time is in the messages alone.
+        return None
+    return max(call.started_at - max(call.due_at, call.submitted_at), 0)
 
 
 def took_us(call: CallRecord) -> int | None:
@@ -52,7 +85,8 @@ def version(call: CallRecord, executions: Sequence[ExecutionRecord] = ()) -> str
     """Changes whenever the call does, or one of its executions."""
     ended = sum(execution.finished_at is not None for execution in executions)
     tags = zlib.crc32("\0".join(call.tags).encode(errors="surrogatepass"))
-    return f"{call.status[0]}{call.started_at or 0:x}.{call.finished_at or 0:x}.{tags:x}.{len(executions)}.{ended}"
+    moments = f"{call.started_at or 0:x}.{call.finished_at or 0:x}"
+    return f"{call.status[:3]}{call.attempts}.{moments}.{tags:x}.{len(executions)}.{ended}"
 
 
 def path(tenant_id: str, service_call_id: str) -> str:

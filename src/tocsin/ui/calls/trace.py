@@ -1,4 +1,4 @@
-"""A trace as lines: in the order of time, each message indented under the one that caused it."""
+"""A trace as lines: in their order, each message indented under the one that caused it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from tocsin.ui.show import milliseconds
 #: Levels that are shown as such; deeper ones stand at the last.
 DEPTH_MAX = 6
 MESSAGE = "message"
+#: What rows are, in words.
+_WHAT = {
+    "service_calls": "the call, as it stands",
+    "timer_schedules": "its schedule, as it stands",
+    "http_execution_log": "execution",
+}
 #: A row's number in the outbox: the order of the lines says as much.
 _ORDINAL = "number"
 #: Instants further from the beginning are shown as such.
 _NEAR_US = 3_600_000_000
+#: Instants that are before it by less count as the beginning.
+_BEFORE_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,11 @@ class TraceLine:
     def is_message(self) -> bool:
         """Whether it was sent; otherwise it is a row of a table."""
         return self.entry.kind == MESSAGE
+
+    @property
+    def what(self) -> str:
+        """What it is, in words."""
+        return _WHAT.get(self.entry.kind, self.entry.kind)
 
 
 def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
@@ -63,7 +76,8 @@ def _value(name: str, value: Any, begins: int) -> str:
         after_us = parse_instant(text) - begins
     except ValueError:
         return text
-    return f"+{milliseconds(after_us)}" if 0 <= after_us < _NEAR_US else text
+    # The beginning is known to the millisecond, and what it was caused by may be a little older.
+    return f"+{milliseconds(max(after_us, 0))}" if -_BEFORE_US < after_us < _NEAR_US else text
 
 
 def _depth(entry: TraceEntry, messages: dict[str, TraceEntry], depths: dict[str, int]) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Select, Text, bindparam, exists, select, tuple_, union_all
+from sqlalchemy import Connection, Select, Text, bindparam, exists, or_, select, tuple_, union_all
 
 from tocsin.agent.adapters.sql.backend import Database
 from tocsin.agent.adapters.sql.service_calls import KEY, TAGS
@@ -18,11 +19,12 @@ from tocsin.agent.adapters.sql.tables import (
     service_calls,
     timer_schedules,
 )
+from tocsin.agent.adapters.sql.trace import trace_entries
 from tocsin.agent.adapters.sql.types import Instant
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, TraceEntry
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, Place, TraceEntry
 from tocsin.agent.messages import Key, RequestSpec
 from tocsin.agent.orchestration.service_call import Status
-from tocsin.model.instants import format_instant
+from tocsin.model.retry import RetryPolicy
 
 _calls = service_calls.c
 _tags = service_call_tags.c
@@ -39,7 +41,15 @@ _COLUMNS = (
     _calls.request_spec,
     _calls.outcome_meta,
     _calls.correlation_id,
+    _calls.retry_policy,
+    _calls.attempts,
+    _calls.next_attempt_at,
 )
+Columns = Sequence[Any]
+#: How many calls one search for a name looks at: a few tens of milliseconds of a database's time.
+SEARCHED_MAX = 10_000
+_SEARCHED = (_calls.tenant_id, _calls.service_call_id, _calls.submitted_at, _calls.name)
+_CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
 _ONE = {"tenant": Text(), "call": Text()}
 
 
@@ -104,51 +114,73 @@ MESSAGES = Query(
 _decode = msgspec.json.decode
 _request_spec = msgspec.json.Decoder(RequestSpec).decode
 _headers = msgspec.json.Decoder(dict[str, str]).decode
+_policy = msgspec.json.Decoder(RetryPolicy).decode
 
 
-def page_statement(wanted: CallFilter) -> Select[Any]:
-    """The page's calls. By a tag it is a range of the tags' index; else a range of the calls' index, or one for each of
-    several statuses, of which only as many rows are read as the page has."""
+def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[Any]:
+    """The page's calls. By a correlation id or a tag it is a range of their index; else a range of the calls' index, or one
+    for each of several statuses, of which only as many rows are read as the page has."""
+    if wanted.correlation_id:
+        return _by_correlation(wanted, columns)
     if wanted.tags:
-        return _by_tag(wanted)
+        return _by_tag(wanted, columns)
     if not wanted.statuses or len(wanted.statuses) == len(Status):
-        return _newest(select(*_COLUMNS).where(*_range(service_calls, wanted)), service_calls, wanted)
+        return _newest(select(*columns).where(*_range(service_calls, wanted)), service_calls, wanted)
     if len(wanted.statuses) == 1:
         (status,) = wanted.statuses
-        return _newest(_with_status(wanted, status), service_calls, wanted)
+        return _newest(_with_status(wanted, status, columns), service_calls, wanted)
     each = [
-        select(_newest(_with_status(wanted, status), service_calls, wanted).subquery())
+        select(_newest(_with_status(wanted, status, columns), service_calls, wanted).subquery())
         for status in sorted(wanted.statuses)
     ]
     merged = union_all(*each).subquery("merged")
-    return _newest(select(*(merged.c[column.name] for column in _COLUMNS)), merged, wanted)
+    return _newest(select(*(merged.c[column.name] for column in columns)), merged, wanted)
 
 
-def _with_status(wanted: CallFilter, status: str) -> Select[Any]:
-    return select(*_COLUMNS).where(*_range(service_calls, wanted), _calls.status == status)
+def search_statement(wanted: CallFilter) -> Select[Any]:
+    """Keys and times of submission of the calls with this name among the first `SEARCHED_MAX` of the others' page."""
+    looked_at = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
+    found = select(*(looked_at.c[column.name] for column in _SEARCHED[:-1]))
+    return _newest(found.where(looked_at.c.name.icontains(wanted.name, autoescape=True)), looked_at, wanted)
 
 
-def _by_tag(wanted: CallFilter) -> Select[Any]:
+def _last_searched(wanted: CallFilter) -> Select[Any]:
+    """Where that ends, if there are so many."""
+    return page_statement(replace(wanted, limit=1), _SEARCHED[1:-1]).offset(SEARCHED_MAX - 1)
+
+
+def _by_correlation(wanted: CallFilter, columns: Columns) -> Select[Any]:
+    found = select(*columns).where(*_range(service_calls, wanted), _calls.correlation_id == wanted.correlation_id)
+    if wanted.statuses:
+        # Not by `IN`: a planner without statistics might take the index by status for the better one.
+        found = found.where(or_(*(_calls.status.is_not_distinct_from(status) for status in sorted(wanted.statuses))))
+    for place, tag in enumerate(sorted(set(wanted.tags))):
+        found = found.where(_tagged(service_calls, tag, place))
+    return _newest(found, service_calls, wanted)
+
+
+def _with_status(wanted: CallFilter, status: str, columns: Columns) -> Select[Any]:
+    return select(*columns).where(*_range(service_calls, wanted), _calls.status == status)
+
+
+def _tagged(table: Any, tag: str, place: int) -> Any:
+    other = service_call_tags.alias(f"other_{place}")
+    same_call = (other.c.tenant_id == table.c.tenant_id, other.c.service_call_id == table.c.service_call_id)
+    return exists(select(1).where(*same_call, other.c.tag == tag))
+
+
+def _by_tag(wanted: CallFilter, columns: Columns) -> Select[Any]:
     first, *others = sorted(set(wanted.tags))
     same_call = (_calls.tenant_id == _tags.tenant_id, _calls.service_call_id == _tags.service_call_id)
     found = (
-        select(*_COLUMNS)
+        select(*columns)
         .select_from(service_call_tags.join(service_calls, same_call[0] & same_call[1]))
         .where(*_range(service_call_tags, wanted), _tags.tag == first)
     )
     if wanted.statuses:
         found = found.where(_calls.status.in_(sorted(wanted.statuses)))
     for place, tag in enumerate(others):
-        other = service_call_tags.alias(f"other_{place}")
-        found = found.where(
-            exists(
-                select(1).where(
-                    other.c.tenant_id == _tags.tenant_id,
-                    other.c.service_call_id == _tags.service_call_id,
-                    other.c.tag == tag,
-                )
-            )
-        )
+        found = found.where(_tagged(service_call_tags, tag, place))
     return _newest(found, service_call_tags, wanted)
 
 
@@ -196,6 +228,20 @@ class SqlCallQueries:
 
         return await self._database.read(work)
 
+    async def search(self, wanted: CallFilter) -> Found:
+        found, last = search_statement(wanted), _last_searched(wanted)
+
+        def work(connection: Connection) -> Found:
+            keys = [tuple(row) for row in connection.execute(found)]
+            reached = None
+            if len(keys) < wanted.limit and (row := connection.execute(last).first()) is not None:
+                reached = Place(row[1], row[0])
+            records = _records(connection, FIND_MANY.fetch(connection, [key[:2] for key in keys]))
+            by_id = {record.service_call_id: record for record in records}
+            return Found([by_id[key[1]] for key in keys], reached)
+
+        return await self._database.read(work)
+
     async def executions(self, key: Key) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda connection: EXECUTIONS.fetch(connection, tenant=key[0], call=key[1]))
         return list(map(_execution, rows))
@@ -206,16 +252,14 @@ class SqlCallQueries:
             found = FIND.fetch(connection, **one)
             if not found:
                 return []
-            messages = MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][-1])
-            return [
-                _call_entry(found[0]),
-                *(_schedule_entry(row, key) for row in SCHEDULE.fetch(connection, **one)),
-                *(_execution_entry(_execution(row)) for row in EXECUTIONS.fetch(connection, **one)),
-                *map(_message_entry, messages),
-            ]
+            return trace_entries(
+                found[0],
+                SCHEDULE.fetch(connection, **one),
+                [_execution(row) for row in EXECUTIONS.fetch(connection, **one)],
+                MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][_CORRELATION]),
+            )
 
-        # The sort is stable: at one instant the call comes first, and messages stay in their order.
-        return sorted(await self._database.read(work), key=lambda entry: entry.at)
+        return await self._database.read(work)
 
 
 def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
@@ -231,6 +275,9 @@ def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
                 None if row[9] is None else _decode(row[9]),
                 row[10],
                 tuple(tags[row[0], row[1]]),
+                None if row[11] is None else _policy(row[11]),
+                row[12],
+                row[13] if row[3] == Status.RETRYING else None,
             )
         )
         for row in rows
@@ -250,48 +297,3 @@ def _execution(row: Row) -> ExecutionRecord:
             error,
         )
     )
-
-
-def _text(instant_us: int | None) -> str | None:
-    return None if instant_us is None else format_instant(instant_us)
-
-
-def _detail(**values: Any) -> dict[str, Any]:
-    """What is known of it."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _call_entry(row: Row) -> TraceEntry:
-    detail = _detail(name=row[2], dueAt=_text(row[5]), startedAt=_text(row[6]), finishedAt=_text(row[7]))
-    return TraceEntry(row[4], service_calls.name, row[3], row[1], None, detail)
-
-
-def _schedule_entry(row: Row, key: Key) -> TraceEntry:
-    registered_at, state, due_at, reached_at = row
-    detail = _detail(dueAt=_text(due_at), reachedAt=_text(reached_at))
-    return TraceEntry(registered_at, timer_schedules.name, state, key[1], None, detail)
-
-
-def _execution_entry(row: ExecutionRecord) -> TraceEntry:
-    detail = _detail(
-        finishedAt=_text(row.finished_at),
-        method=row.request_method,
-        url=row.request_url,
-        responseStatus=row.response_status,
-        error=row.error_message,
-    )
-    name = "Started" if row.finished_at is None else "Finished"
-    return TraceEntry(row.started_at, http_execution_log.name, name, row.execution_id, None, detail)
-
-
-def _message_entry(row: Row) -> TraceEntry:
-    """Without its payload, in which secrets may be."""
-    timestamp_ms, name, id_, causation_id, number, published_at, parked_at, attempts, last_error = row
-    detail = _detail(
-        number=number,
-        publishedAt=_text(published_at),
-        parkedAt=_text(parked_at),
-        failedAttempts=attempts or None,
-        lastError=last_error,
-    )
-    return TraceEntry(timestamp_ms * 1_000, "message", name, id_, causation_id, detail)

@@ -55,8 +55,15 @@ service_calls = Table(
     Column("executions", Number, nullable=False, server_default=text("0")),
     # Ours: when the watchdog has to look, while the call has not finished.
     Column("watch_at", Instant),
+    # Ours: whether and when failed attempts are made again, and how far that has come.
+    Column("retry_policy", Json),
+    Column("attempts", Number, nullable=False, server_default=text("0")),
+    Column("first_attempt_at", Instant),
+    Column("next_attempt_at", Instant),
     PrimaryKeyConstraint("tenant_id", "service_call_id", name="pk_service_calls"),
-    CheckConstraint("status IN ('Scheduled', 'Running', 'Succeeded', 'Failed')", name="ck_service_calls_status"),
+    CheckConstraint(
+        "status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed')", name="ck_service_calls_status"
+    ),
     sqlite_strict=True,
 )
 calls = service_calls.c
@@ -71,6 +78,14 @@ Index(
 #: Pages, the newest first, without and with a status.
 Index("idx_service_calls_submitted_at", calls.tenant_id, calls.submitted_at, calls.service_call_id)
 Index("idx_service_calls_status", calls.tenant_id, calls.status, calls.submitted_at, calls.service_call_id)
+#: Pages of the calls that one request led to.
+Index(
+    "idx_service_calls_correlation_id",
+    calls.tenant_id,
+    calls.correlation_id,
+    calls.submitted_at,
+    calls.service_call_id,
+)
 #: The watchdog's, over all tenants: only calls that have not finished.
 Index(
     "idx_service_calls_watch_at",

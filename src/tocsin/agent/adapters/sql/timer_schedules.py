@@ -15,6 +15,7 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     select,
     text,
     true,
@@ -57,19 +58,25 @@ def _schedule(given: Given) -> object:
     insert = given.insert(timer_schedules, *_SCHEDULED, where=call_exists(given))
     return insert.on_conflict_do_update(
         index_elements=list(_KEY),
-        set_={"due_at": insert.excluded.due_at, "correlation_id": insert.excluded.correlation_id},
-        where=_waits,
+        set_={
+            "due_at": insert.excluded.due_at,
+            "correlation_id": insert.excluded.correlation_id,
+            "state": text("'Scheduled'"),
+            "reached_at": null(),
+        },
+        where=_schedules.due_at < insert.excluded.due_at,
     )
 
 
 SCHEDULE = Batch(timer_schedules, _SCHEDULED, _schedule, key=tuple(_KEY))
 DELETE = Query(_KEY, lambda given: delete(timer_schedules).where(given.names(timer_schedules, *_KEY)))
+_FIRED: Fields = {**_KEY, "due_at": Instant()}
 MARK_FIRED = Query(
-    _KEY,
+    _FIRED,
     lambda given: (
         update(timer_schedules)
         # Not by `=`: a planner without statistics might take the index by state for the better one.
-        .where(given.names(timer_schedules, *_KEY), _schedules.state.is_not_distinct_from("Scheduled"))
+        .where(given.names(timer_schedules, *_FIRED), _schedules.state.is_not_distinct_from("Scheduled"))
         .values(state=text("'Reached'"), reached_at=bindparam("moment", type_=Instant()))
     ),
     {"moment": Instant()},
@@ -84,15 +91,6 @@ NEXT_DUE_AT = Query(
         .limit(literal_column("1"))
     ),
     {"after": Instant()},
-)
-FIND_BY_CORRELATION = Query(
-    {},
-    lambda given: (
-        select(*_COLUMNS)
-        .where(_schedules.correlation_id == bindparam("correlation"))
-        .order_by(_schedules.registered_at, _schedules.service_call_id)
-    ),
-    {"correlation": Text()},
 )
 
 
@@ -168,8 +166,9 @@ class SqlTimerStore:
 
     async def schedule_timers(self, entries: Sequence[TimerEntry]) -> None:
         if entries:
-            # The last one of a key counts; in the order of keys, so that transactions lock rows in one order.
-            rows = sorted({entry.key: entry[:5] for entry in entries}.values())
+            # The latest of a key counts; in the order of keys, so that transactions lock rows in one order.
+            latest = {entry.key: entry[:5] for entry in sorted(entries, key=lambda entry: entry.due_at)}
+            rows = sorted(latest.values())
             await self._database.write(lambda connection: SCHEDULE.count(connection, rows))
 
     async def delete_timers(self, keys: Collection[Key]) -> None:
@@ -187,19 +186,12 @@ class SqlTimerStore:
         rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
         return [_entry(row) for row in rows]
 
-    async def mark_fired(self, keys: Collection[Key], reached_at_us: int) -> int:
-        if not keys:
+    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+        if not fired:
             return 0
-        return await self._database.write(
-            lambda connection: MARK_FIRED.count(connection, sorted(keys), moment=reached_at_us)
-        )
+        rows = sorted((*key, due_at) for key, due_at in fired)
+        return await self._database.write(lambda connection: MARK_FIRED.count(connection, rows, moment=reached_at_us))
 
     async def next_due_at(self, after_us: int) -> int | None:
         rows = await self._database.read(lambda connection: NEXT_DUE_AT.fetch(connection, after=after_us))
         return rows[0][0] if rows else None
-
-    async def find_by_correlation(self, correlation_id: str) -> list[TimerEntry]:
-        rows = await self._database.read(
-            lambda connection: FIND_BY_CORRELATION.fetch(connection, correlation=correlation_id)
-        )
-        return [_entry(row) for row in rows]

@@ -1,0 +1,96 @@
+"""A trace from the rows that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tocsin.agent.adapters.sql.statements import Row
+from tocsin.agent.adapters.sql.tables import http_execution_log, service_calls, timer_schedules
+from tocsin.agent.api.ports import ExecutionRecord, TraceEntry
+from tocsin.model.instants import format_instant
+
+MESSAGE = "message"
+_MS = 1_000
+
+
+def trace_entries(
+    call: Row, schedules: Sequence[Row], executions: Sequence[ExecutionRecord], messages: Sequence[Row]
+) -> list[TraceEntry]:
+    """Everything in the order of time, nothing before what caused it: `messages` as they were written.
+
+    Messages know the millisecond in which they were made, so that it is all that counts: within one, messages stand in the
+    order in which they were written, and rows, which show what messages led to, behind them. A message is never shown
+    earlier than the one that caused it, whatever the clock did. A row stands where it came into the state that it shows.
+    """
+    sent = [_message_entry(row) for row in messages]
+    at: dict[str, int] = {}
+    last_of: dict[str, int] = {}
+    for place, entry in enumerate(sent):
+        moment = max(entry.at, at.get(entry.causation_id or "", 0))
+        at[entry.id] = last_of[entry.name] = moment
+        sent[place] = entry._replace(at=moment)
+    rows = [
+        _call_entry(call, last_of),
+        *(_schedule_entry(row, call[1], last_of) for row in schedules),
+        *map(_execution_entry, executions),
+    ]
+    # The sort is stable.
+    return sorted(
+        [*sent, *(entry._replace(at=entry.at - entry.at % _MS) for entry in rows)], key=lambda entry: entry.at
+    )
+
+
+def _call_entry(row: Row, last_of: dict[str, int]) -> TraceEntry:
+    _, call_id, name, status, submitted_at, due_at, started_at, finished_at, *_ = row
+    at = max(finished_at or started_at or submitted_at, last_of.get(f"ServiceCall{status}", 0))
+    detail = _detail(
+        name=name,
+        submittedAt=_text(submitted_at),
+        dueAt=_text(due_at),
+        startedAt=_text(started_at),
+        finishedAt=_text(finished_at),
+    )
+    return TraceEntry(at, service_calls.name, status, call_id, None, detail)
+
+
+def _schedule_entry(row: Row, call_id: str, last_of: dict[str, int]) -> TraceEntry:
+    registered_at, state, due_at, reached_at = row
+    at = max(reached_at or registered_at, last_of.get("ScheduleTimer", 0))
+    detail = _detail(registeredAt=_text(registered_at), dueAt=_text(due_at), reachedAt=_text(reached_at))
+    return TraceEntry(at, timer_schedules.name, state, call_id, None, detail)
+
+
+def _execution_entry(row: ExecutionRecord) -> TraceEntry:
+    detail = _detail(
+        startedAt=_text(row.started_at),
+        finishedAt=_text(row.finished_at),
+        method=row.request_method,
+        url=row.request_url,
+        responseStatus=row.response_status,
+        error=row.error_message,
+    )
+    name, at = ("Started", row.started_at) if row.finished_at is None else ("Finished", row.finished_at)
+    return TraceEntry(at, http_execution_log.name, name, row.execution_id, None, detail)
+
+
+def _message_entry(row: Row) -> TraceEntry:
+    """Without its payload, in which secrets may be."""
+    timestamp_ms, name, id_, causation_id, number, published_at, parked_at, attempts, last_error = row
+    detail = _detail(
+        number=number,
+        publishedAt=_text(published_at),
+        parkedAt=_text(parked_at),
+        failedAttempts=attempts or None,
+        lastError=last_error,
+    )
+    return TraceEntry(timestamp_ms * _MS, MESSAGE, name, id_, causation_id, detail)
+
+
+def _text(instant_us: int | None) -> str | None:
+    return None if instant_us is None else format_instant(instant_us)
+
+
+def _detail(**values: Any) -> dict[str, Any]:
+    """What is known of it."""
+    return {name: value for name, value in values.items() if value is not None}
