@@ -36,7 +36,8 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
-from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
@@ -392,6 +393,10 @@ class TimerService:
 
     # ------------------------------------------------------------------ namespaces
 
+    def retry_policy(self, timer: Timer) -> RetryPolicy:
+        """The policy that its next failed attempt would go by, as far as this node knows."""
+        return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
+
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
         listed = await self._read(self._context.read_namespaces())
@@ -405,6 +410,8 @@ class TimerService:
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
         reserved: bool = False,
     ) -> Namespace:
         """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
@@ -424,6 +431,8 @@ class TimerService:
             retention_us if retention_us is not None else self._retention_us,
             secret,
             version=1,
+            answers=answers,
+            retry=retry,
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"there is a namespace {name!r} already")
@@ -439,9 +448,12 @@ class TimerService:
         secret: str | None = None,
         remove_secret: bool = False,
         paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
-        """Changes what is not None. When it returns, every node that may fire a timer goes by it: at the latest after a fifth
-        more than `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+        """Changes what is not None; a `retry` of None returns to the default policy. When it returns, every node that may
+        fire a timer goes by it: at the latest after a fifth more than `namespaces_lease`. NamespaceNotFound, InvalidInput,
+        Conflict, Unavailable."""
 
         def change(known: Namespace) -> Namespace:
             return msgspec.structs.replace(
@@ -452,6 +464,8 @@ class TimerService:
                 secret=None if remove_secret else (known.secret if secret is None else secret),
                 paused=known.paused if paused is None else paused,
                 version=known.version + 1,
+                answers=known.answers if answers is None else answers,
+                retry=known.retry if retry is msgspec.UNSET else retry,
             )
 
         # One after another on this node, so that they don't make one another try again.

@@ -115,7 +115,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
     assert msgspec.json.decode(msgspec.json.encode(body)) == {
         "namespace": "default", "id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "5m", "payload": {"a": 1.1},
         "method": "PUT", "headers": {"A": "b"}, "callbackTimeoutSeconds": 2.5, "tags": ["x", "y"],
-        "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s", "backoffMultiplier": 2, "maxInterval": "5m",
+        "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3, "maxInterval": "4h",
                         "maxAttemptsDuration": "1h"},
     }  # fmt: skip
     assert bytes(body["payload"]) == b'{"a": 1.10}'

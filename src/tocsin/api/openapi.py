@@ -235,10 +235,10 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 5},
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 10},
             "maxAttemptsDuration": _DURATION,
-            "initialInterval": {**_DURATION, "default": "1s"},
-            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
+            "initialInterval": {**_DURATION, "default": "5s"},
+            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
             "maxInterval": _DURATION,
         },
         "ListAudit": {

@@ -15,7 +15,7 @@ from tocsin.contract.convert import timer_answer
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
 from tocsin.ui.show import pretty_json
@@ -24,7 +24,6 @@ from tocsin.ui.whenever import read_when
 
 Body = dict[str, Any]
 
-_DEFAULT_POLICY = RetryPolicy()
 _DEFAULT_TIMEOUT = "10"
 #: Fields of the retry policy: in the form, in the API, in the CLI.
 _RETRY = (
@@ -63,10 +62,10 @@ class TimerForm:
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
     retry: bool = False
-    attempts: str = "5"
-    initial_interval: str = "1s"
-    multiplier: str = "2"
-    max_interval: str = "5m"
+    attempts: str = str(DEFAULT_POLICY.max_attempts)
+    initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
+    multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
+    max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
     max_duration: str = ""
 
     @classmethod
@@ -96,7 +95,7 @@ class TimerForm:
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
         """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
-        policy = timer.retry or _DEFAULT_POLICY
+        policy = timer.retry or DEFAULT_POLICY
         total = policy.max_duration_us
         return cls(
             namespace=timer.namespace,
