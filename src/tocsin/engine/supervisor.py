@@ -180,7 +180,13 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting, outdated=self._outdated)
+        address = announced(
+            self._address,
+            leaving=self.closing,
+            skewed=self._skew.lasting,
+            outdated=self._outdated,
+            beside_earlier=not self.format_2,
+        )
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -247,6 +253,11 @@ class Supervisor:
         self._verified = True
 
     # ------------------------------------------------------------------ who owns what (the port Placement)
+
+    @property
+    def format_2(self) -> bool:
+        """Whether every node that may come to read a timer of this store reads record format 2."""
+        return self._context.store.capabilities.exclusive or self.membership.format_2
 
     @property
     def incarnation(self) -> bytes:
