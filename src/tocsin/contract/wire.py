@@ -376,7 +376,15 @@ class Node(AnswerStruct):
     dispatching: bool | None = None
     agent: bool | None = None
     window_timers: int | None = None
-    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | None = None
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited: since its instant, or since it was accepted if later."
+            ),
+        ]
+        | None
+    ) = None
     shares_name: Annotated[
         bool, Meta(description="Whether another living node has its name: then only one of them gets shards.")
     ] = False
@@ -392,7 +400,15 @@ class Shard(AnswerStruct):
     window_timers: int | UnsetType = UNSET
     in_flight: int | UnsetType = UNSET
     complete_to: Instant | UnsetType = UNSET
-    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | UnsetType = UNSET
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited: since its instant, or since it was accepted if later."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Cluster(AnswerStruct):

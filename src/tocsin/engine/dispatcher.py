@@ -269,7 +269,7 @@ class Dispatcher:
             shard.lane.poke(shard, urgent=False)
         else:
             word = "superseded"
-        lag = exchange.sent_at - flight.row.key[0] if exchange.sent_at is not None else None
+        lag = flight.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
         context.observe(
             AttemptFinished(
                 shard.shard_id,

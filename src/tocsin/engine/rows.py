@@ -26,6 +26,11 @@ class Row:
         self.size = size
         self.raw = raw
 
+    def waited_us(self, now_us: int) -> int:
+        """How long it has been due: since its instant, or since it was accepted if that was later. Negative before."""
+        # Acceptance is dated by the node that was asked, whose clock may be a little ahead.
+        return min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
+
 
 class Standing(Row):
     """The timer that a create on a condition found, as it stands: pending, or finished. Nothing was written. `outcome` says

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 import msgspec
 
@@ -62,6 +63,8 @@ HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
 #: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
 _REASON_CHARS_MAX = 500
+#: Rows of which `longest_wait_us` takes the oldest, for each of the two heaps.
+_WAITS_LOOKED_AT_MAX = 100
 _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
@@ -172,10 +175,19 @@ class Window:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
-    def first_key(self) -> Key | None:
-        """The smallest key in the window, rows set aside included, or None."""
-        tops = [top for heap in (self._order, self._aside) if (top := self._top(heap)) is not None]
-        return min(tops, default=None)
+    def longest_wait_us(self, now_us: int) -> int:
+        """How long the oldest due row has waited (`Row.waited_us`), rows set aside included; 0 when none is due. Where many
+        have instants of long before they were accepted, it is the oldest of those looked at, which have the smallest keys."""
+        longest = 0
+        for heap in (self._order, self._aside):
+            top = self._top(heap)
+            if top is None or top[0] > now_us:
+                continue
+            for key in islice(heap, _WAITS_LOOKED_AT_MAX):
+                row = self.rows.get(key[1])
+                if row is not None and row.key == key:
+                    longest = max(longest, row.waited_us(now_us))
+        return longest
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""

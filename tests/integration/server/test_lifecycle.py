@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import signal
 import time
 from pathlib import Path
 
+import httpx
 from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
@@ -241,3 +243,33 @@ async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server
         await receiver.count("slow", 2)
         await server.kill()
     await server.start()
+
+
+async def test_lag_counts_from_acceptance_where_the_instant_lies_before_it(tmp_path: Path) -> None:
+    server, answer = ServerProcess(tmp_path / "data"), asyncio.Event()
+    await server.start()
+    past = {"executeAt": "2020-01-01T00:00:00Z"}
+    try:
+        api = Api(server)
+        await api("namespaces/create", name="paused")
+        await api("namespaces/update", name="paused", paused=True)
+        async with ScriptedReceiver({"t": [Reply(500), Reply(200, until=answer), Reply(200)]}) as receiver:
+            await api.create("stored", receiver.url("stored"), namespace="paused", **past)
+            policy = {"initialInterval": "20ms"}
+            await api.create("t", receiver.url("t"), **past, retryPolicy=policy)
+            await receiver.count("t", 2)
+            await server.kill()
+            answer.set()
+            # What the next start loads was accepted when the store says.
+            await server.start()
+            await api("namespaces/update", name="paused", paused=False)
+            await api.settled("t", "completed")
+            await api.settled("stored", "completed", namespace="paused")
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                metrics = (await client.get("/metrics")).text
+            sums = re.findall(r"^tocsin_lag_seconds_sum (.*)$", metrics, re.MULTILINE)
+            counts = re.findall(r"^tocsin_lag_seconds_count (.*)$", metrics, re.MULTILINE)
+            assert float(counts[0]) >= 2
+            assert 0 <= float(sums[0]) < 3_600
+    finally:
+        await server.stop()
