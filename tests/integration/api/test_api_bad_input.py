@@ -272,6 +272,17 @@ def test_longest_values_are_accepted(server: Served) -> None:
     refused = server.post("timers/create", {**sent, "payload": "x" * (100 * 1024 - 1)})
     assert (refused.status_code, refused.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
     assert refused.json()["errors"][0]["path"] == "payload"
+    # The size of a raw body is that of its bytes on the wire.
+    del sent["payload"]
+    for form, fits, too_long in (
+        ("text", "é" * 51_200, "é" * 51_201),
+        ("json", "x" * 102_398, "x" * 102_399),
+        ("base64", "/w==".rjust(136_532, "A"), "A" * 136_536),
+    ):
+        assert server.post("timers/create", {**sent, "body": {form: fits}}).status_code == 200, form
+        refused = server.post("timers/create", {**sent, "body": {form: too_long}})
+        assert (refused.status_code, refused.json()["error"]) == (413, "PAYLOAD_TOO_LARGE"), form
+        assert refused.json()["errors"][0]["path"] == f"body.{form}"
 
 
 def test_unknown_names_are_not_found(server: Served) -> None:
