@@ -48,8 +48,8 @@ class Standing(Row):
 
 
 def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[Key]], now_us: int) -> int:
-    """How long the oldest due one has waited; 0 when none is due. The heaps have their keys, of which all but the first may be
-    outdated. Where many have instants of long before they were accepted, it is the oldest of those looked at."""
+    """How long the oldest due one has waited; 0 when none is due. The heaps have their keys, of which all but the first may
+    be outdated. Where many have instants of long before they were accepted, it is the oldest of those looked at."""
     longest = 0
     for heap in heaps:
         if heap[0][0] > now_us:
