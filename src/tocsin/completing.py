@@ -1,4 +1,4 @@
-"""Creates that name stored secrets of a timer as redacted."""
+"""Creates that name stored secrets of their timers as redacted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from tocsin.listing import TimerView
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.model.withheld import with_headers, with_url
-from tocsin.views import TimerView
 
 #: Timers of a batch that get stored secrets before other requests get their turn.
 _COMPLETED_PER_TURN = 100

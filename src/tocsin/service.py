@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row, Standing
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
+from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import (
     ClusterUpgrading,
@@ -37,16 +37,13 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Changes, Status, Timer
+from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
-from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import ListCursor, ListQuery
-from tocsin.views import ListRequest, TimerView, view_of, view_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -211,10 +208,10 @@ class TimerService:
             shards.setdefault(shard_id, {})[uuid] = timer_id
         views = {}
         for shard_id, ids in shards.items():
-            for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
-                row = found.live or found.finished
-                if row:
-                    views[ids[uuid]] = view_of_stored(row, shard_id)
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
+            rows = [row for each in found.values() if (row := each.live or each.finished)]
+            for view in await views_of_stored((row, shard_id) for row in rows):
+                views[ids[view.uuid]] = view
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
@@ -549,30 +546,8 @@ class TimerService:
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
         await self._look_for(request.namespace)
-        namespace = self._namespace(request.namespace)
-        total = self._supervisor.total_shards
-        arc = namespace_hash(request.namespace)
-        query = ListQuery(
-            namespace=request.namespace,
-            shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
-            statuses=request.statuses or frozenset(Status),
-            tags=request.tags,
-            id_prefix=request.id_prefix,
-            execute_after=request.execute_after,
-            execute_before=request.execute_before,
-            cursor=read_cursor(request.cursor),
-            limit=request.limit,
-        )
-        views: list[TimerView] = []
-        cursor: ListCursor | None = query.cursor
-        for _ in range(request.reads_max):
-            page = await self._read(self._context.store.list(query))
-            views.extend(view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
-            cursor = page.cursor
-            if cursor is None or len(views) >= request.limit:
-                break
-            query = replace(query, cursor=cursor, limit=request.limit - len(views))
-        return views, write_cursor(cursor)
+        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
+        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
