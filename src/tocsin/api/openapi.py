@@ -17,7 +17,7 @@ from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.contract.repeated import KEY_CHARS_MAX
 from tocsin.model.condition import OnConflict
 from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.validation import METHODS, InputLimits
+from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, METHODS, InputLimits
 
 Json = dict[str, Any]
 
@@ -271,7 +271,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
                 "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
                 "maxLength": (limits.payload_bytes_max + 2) // 3 * 4,
             },
-            "contentType": {"maxLength": limits.content_type_chars_max, "pattern": _MEDIA_TYPE},
+            "contentType": {"maxLength": CONTENT_TYPE_CHARS_MAX, "pattern": _MEDIA_TYPE},
         },
         "ListAudit": {
             "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
