@@ -38,7 +38,8 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
-from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
@@ -96,7 +97,7 @@ class TimerService:
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
-        self._check_condition(condition)
+        self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
             for known in (await complete([(timer, condition)], self.get_many)).values():
                 if isinstance(known, TocsinError):
@@ -120,7 +121,7 @@ class TimerService:
             task.add_done_callback(self._tasks.discard)
             return
         shard_id, uuid = self._place(timer.namespace, timer.id)
-        self._check_condition(condition)
+        self._check_format(timer, condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
             settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
@@ -163,7 +164,7 @@ class TimerService:
         for index, timer in enumerate(timers):
             try:
                 shard_id, uuid = self._place(timer.namespace, timer.id)
-                self._check_condition(on[index])
+                self._check_format(timer, on[index])
                 if (answer := known.get(id(timer))) is not None:
                     settle_as(index, answer)
                     continue
@@ -175,7 +176,9 @@ class TimerService:
             await done
         return results
 
-    def _check_condition(self, condition: Condition | None) -> None:
+    def _check_format(self, timer: Timer, condition: Condition | None) -> None:
+        if timer.body is not None:
+            self.require_format_2("body")
         if condition is not None:
             self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
@@ -216,6 +219,8 @@ class TimerService:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
         `create`."""
         shard_id, uuid = await self._found(namespace, timer_id)
+        if changes.body is not msgspec.UNSET:
+            self.require_format_2("body")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer
@@ -377,6 +382,10 @@ class TimerService:
 
     # ------------------------------------------------------------------ namespaces
 
+    def retry_policy(self, timer: Timer) -> RetryPolicy:
+        """The policy that its next failed attempt would go by, as far as this node knows."""
+        return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
+
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
         listed = await self._read(self._context.read_namespaces())
@@ -390,12 +399,15 @@ class TimerService:
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
         reserved: bool = False,
     ) -> Namespace:
         """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
             raise InvalidInput(FieldError("name", reason))
+        self._check_namespace_format(answers, retry)
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))
@@ -409,6 +421,8 @@ class TimerService:
             retention_us if retention_us is not None else self._retention_us,
             secret,
             version=1,
+            answers=answers,
+            retry=retry,
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"there is a namespace {name!r} already")
@@ -424,10 +438,14 @@ class TimerService:
         secret: str | None = None,
         remove_secret: bool = False,
         paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
-        """Changes what is not None. A new secret signs alone at once, and so ends a rotation. When it returns, every node
-        that may fire a timer goes by it: at the latest after a fifth more than `namespaces_lease`. NamespaceNotFound,
-        InvalidInput, Conflict, Unavailable."""
+        """Changes what is not None; a `retry` of None returns to the default policy. A new secret signs alone at once, and so
+        ends a rotation. When it returns, every node that may fire a timer goes by it: at the latest after a fifth more than
+        `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+
+        self._check_namespace_format(answers, retry)
 
         def change(known: Namespace) -> Namespace:
             replaced = remove_secret or secret is not None
@@ -437,6 +455,8 @@ class TimerService:
                 history=known.history if history is None else history,
                 retention_us=known.retention_us if retention_us is None else retention_us,
                 paused=known.paused if paused is None else paused,
+                answers=known.answers if answers is None else answers,
+                retry=known.retry if retry is msgspec.UNSET else retry,
             )
 
         return await self._change_everywhere(name, change)
@@ -463,6 +483,13 @@ class TimerService:
         if self._peers is not None:
             await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
         return changed
+
+    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
+        """A node of an earlier release would not go by them, and would drop them with its next change of the namespace."""
+        if answers is Answers.STRICT:
+            self.require_format_2("answers")
+        if isinstance(retry, RetryPolicy):
+            self.require_format_2("retryPolicy")
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change to the namespace as it is stored, whoever else changes it meanwhile."""

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
 import pytest
 
 from tocsin.engine.context import SHARD_CALLS_MAX, Context
@@ -14,9 +15,11 @@ from tocsin.engine.rows import Finished, Row
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import ClusterUpgrading, StoreUnavailable
-from tocsin.model.namespace import Namespace
+from tocsin.model.namespace import Answers, Namespace
+from tocsin.model.raw_body import RawBody
+from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.secrets import SigningSecrets
-from tocsin.model.timer import CreateKey, Timer
+from tocsin.model.timer import Changes, CreateKey, Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
 from tocsin.service import TimerService
@@ -455,6 +458,16 @@ async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release
     with pytest.raises(ClusterUpgrading, match="a grace"):
         await service.rotate_secret("signed", "two", SECOND)
     assert (await service.rotate_secret("signed", "three", 0)).signing == SigningSecrets("three")
+    raw = msgspec.structs.replace(timer, body=RawBody("text/plain", text="x"))
+    for asked in (
+        service.create(raw),
+        service.update("a", "t", Changes(body=raw.body)),
+        service.update_namespace("a", answers=Answers.STRICT),
+        service.update_namespace("a", retry=DEFAULT_POLICY),
+        service.create_namespace("b", retry=DEFAULT_POLICY),
+    ):
+        with pytest.raises(ClusterUpgrading, match="earlier release"):
+            await asked
     assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
     # It has gone without a word.
     await node.seconds(6)

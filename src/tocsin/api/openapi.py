@@ -19,7 +19,7 @@ from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
 from tocsin.model.condition import OnConflict
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.secrets import GRACE_US_MAX
-from tocsin.model.validation import METHODS, InputLimits
+from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, METHODS, InputLimits
 
 Json = dict[str, Any]
 
@@ -30,6 +30,8 @@ _INSTANT = {
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _UUID7 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
@@ -195,6 +197,9 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
             _target(schemas[struct]["properties"][name]).update(constraint)
     schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
     schemas["UpdateTimer"]["minProperties"] = 3
+    for struct in ("CreateTimer", "UpdateTimer"):
+        schemas[struct]["not"] = {"required": ["payload", "body"]}
+    schemas["RawBody"]["oneOf"] = [{"required": [form]} for form in ("json", "text", "base64")]
     # A bad item doesn't make the batch bad: it gets an error in its place.
     schemas["BatchCreateTimers"]["properties"]["timers"]["items"] = {
         "anyOf": [_ref(wire.CreateTimer), {"description": "Anything else is answered by an error in its place."}]
@@ -264,11 +269,23 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 5},
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 10},
             "maxAttemptsDuration": _DURATION,
-            "initialInterval": {**_DURATION, "default": "1s"},
-            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
+            "initialInterval": {**_DURATION, "default": "5s"},
+            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
             "maxInterval": _DURATION,
+        },
+        "RawBody": {
+            "json": {
+                "description": f"Any JSON, sent to the byte as written; at most {limits.payload_bytes_max} bytes."
+            },
+            "text": {"maxLength": limits.payload_bytes_max},
+            "base64": {
+                "contentEncoding": "base64",
+                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+                "maxLength": (limits.payload_bytes_max + 2) // 3 * 4,
+            },
+            "contentType": {"maxLength": CONTENT_TYPE_CHARS_MAX, "pattern": _MEDIA_TYPE},
         },
         "ListAudit": {
             "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},

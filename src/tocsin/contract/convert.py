@@ -16,9 +16,10 @@ from tocsin.keys import Wanted
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
-from tocsin.model.namespace import Namespace
+from tocsin.model.namespace import Namespace, policy_in_force
+from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, header_conflicts
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
@@ -31,7 +32,6 @@ D = TypeVar("D")
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
 
 _DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
-_DEFAULT_POLICY = RetryPolicy()
 _NO_CHANGES = Changes()
 #: Retry policies whose answer is remembered; the timers of one application share a few.
 _POLICIES_REMEMBERED_MAX = 256
@@ -54,6 +54,14 @@ class Rotation(NamedTuple):
     force: bool
 
 
+class NamespaceSettings(NamedTuple):
+    """What was sent of a namespace's settings and had to be converted. A retention of None and a policy of UNSET were not
+    given; a policy of None takes the present one away."""
+
+    retention_us: int | None
+    retry: RetryPolicy | UnsetType | None
+
+
 class Intake:
     """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
 
@@ -71,7 +79,7 @@ class Intake:
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, call)
         return Timer(
             sent.namespace,
             sent.id,
@@ -86,6 +94,7 @@ class Intake:
             _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
             () if call.tags is UNSET else call.tags,
             traceparent,
+            body=None if call.body is UNSET else call.body,
         )
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
@@ -100,7 +109,7 @@ class Intake:
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, changes)
         return changes
 
     def name(self, sent: wire.TimerName) -> tuple[str, str]:
@@ -140,8 +149,8 @@ class Intake:
             cursor=_or(sent.cursor, None),
         )
 
-    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> int | None:
-        """Checks the settings; returns the retention in microseconds, if one is given."""
+    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
+        """Checks the settings."""
         rules = self._rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.name):
@@ -156,9 +165,10 @@ class Intake:
             retention_us = self._duration("retention", sent.retention, errors)
             if reason := rules.retention(retention_us):
                 errors.append(FieldError("retention", reason))
+        retry = self._policy(sent.retry_policy, errors)
         if errors:
             raise InvalidInput(*errors)
-        return retention_us
+        return NamespaceSettings(retention_us, retry)
 
     def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
         """How the secret is replaced; a new one is made if none is given."""
@@ -179,10 +189,11 @@ class Intake:
             raise InvalidInput(*errors)
         return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
-    def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
+    def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
-        size_max = self._rules.limits.payload_bytes_max
-        too_large = sent.payload is not UNSET and len(bytes(sent.payload)) > size_max
+        payload = call.payload if call.body is UNSET else call.body.sent()
+        size = 0 if payload is UNSET else len(payload)
+        too_large = size > self._rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
@@ -215,7 +226,6 @@ class Intake:
     ) -> Changes:
         """The fields that creating and updating share."""
         rules = self._rules
-        retry: RetryPolicy | UnsetType | None = UNSET
         timeout_us: int | UnsetType = UNSET
         payload = sent.payload
         if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
@@ -225,12 +235,12 @@ class Intake:
             payload = payload.copy()
             if reason := rules.payload(bytes(payload)):
                 errors.append(FieldError("payload", reason))
+        body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET and (reason := rules.method(sent.method)):
             errors.append(FieldError("method", reason))
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
-        if sent.retry_policy is not UNSET:
-            retry = None if sent.retry_policy is None else self._retry(sent.retry_policy, errors)
+        retry = self._policy(sent.retry_policy, errors)
         if sent.callback_timeout_seconds is not UNSET:
             wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
             if reason := rules.callback_timeout(wanted_us):
@@ -241,28 +251,55 @@ class Intake:
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
             errors += rules.new_tags(sent.tags, "tags")
-        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
+        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
 
-    def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:
-        at, default = "retryPolicy.", _DEFAULT_POLICY
-        total = longest = None
-        initial = default.initial_interval_us
+    def _raw_body(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, body: wire.RawBody, errors: list[FieldError]
+    ) -> RawBody | UnsetType:
+        rules = self._rules
+        if sent.payload is not UNSET:
+            errors.append(FieldError("body", "stands beside payload; give one of the two"))
+        if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
+            errors.append(FieldError("body.contentType", reason))
+        if sent.headers:
+            errors += header_conflicts(sent.headers)
+        forms = (body.json, body.text, body.base64)
+        if sum(form is not UNSET for form in forms) != 1:
+            errors.append(FieldError("body", "needs exactly one of json, text and base64"))
+        elif body.json is not UNSET:
+            if reason := rules.payload(bytes(body.json)):
+                errors.append(FieldError("body.json", reason))
+            return RawBody(_or(body.content_type, JSON_TYPE), json=body.json.copy())
+        else:
+            name, default = ("text", TEXT_TYPE) if body.text is not UNSET else ("base64", BINARY_TYPE)
+            raw = RawBody(_or(body.content_type, default), text=body.text, base64=body.base64)
+            try:
+                size = len(raw.sent())
+            except ValueError:
+                errors.append(FieldError(f"body.{name}", "is not base64; use the alphabet with + and /, and padding"))
+                return UNSET
+            if reason := rules.raw_size(size):
+                errors.append(FieldError(f"body.{name}", reason))
+            return raw
+        return UNSET
+
+    def _policy(
+        self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
+    ) -> RetryPolicy | UnsetType | None:
+        """The policy with all its members; UNSET and None as they came."""
+        if not isinstance(sent, wire.RetryPolicy):
+            return sent
+        found = len(errors)
+        at, initial, longest, total = "retryPolicy.", None, None, None
         if sent.initial_interval is not UNSET:
-            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors, initial)
+            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors)
         if isinstance(sent.max_attempts_duration, str):
-            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors, initial)
+            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
-            longest = self._duration(
-                f"{at}maxInterval", sent.max_interval, errors, max(default.max_interval_us, initial)
-            )
-        policy = RetryPolicy(
-            _or(sent.max_attempts, default.max_attempts),
-            total,
-            initial,
-            _or(sent.backoff_multiplier, default.backoff_multiplier),
-            max(default.max_interval_us, initial) if longest is None else longest,
-        )
-        errors += self._rules.retry(policy, "retryPolicy")
+            longest = self._duration(f"{at}maxInterval", sent.max_interval, errors)
+        policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
+        unreadable = {error.path for error in errors[found:]}
+        errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
 
     def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
@@ -272,13 +309,12 @@ class Intake:
             errors.append(FieldError(path, str(error)))
             return 0
 
-    def _duration(self, path: str, text: str, errors: list[FieldError], otherwise: int = 0) -> int:
-        """`otherwise` stands in for what can't be read, so that the checks that follow have something to go on."""
+    def _duration(self, path: str, text: str, errors: list[FieldError]) -> int:
         try:
             return parse_duration(text)
         except ValueError as error:
             errors.append(FieldError(path, str(error)))
-            return otherwise
+            return 0
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
@@ -298,18 +334,24 @@ def timer_answer(view: TimerView) -> wire.Timer:
         redact_url(timer.url),
         timer.method,
         redact_headers(timer.headers) if timer.headers else {},
-        timer.payload,
         _seconds(timer.timeout_us),
         list(timer.tags),
         timer.attempts,
         [_attempt_answer(attempt) for attempt in timer.attempt_log] if timer.attempt_log else [],
         created_at,
         created_at if timer.updated_at == timer.created_at else format_instant(timer.updated_at),
+        timer.payload if timer.body is None else UNSET,
         UNSET if timer.retry is None else retry_answer(timer.retry),
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
         UNSET if timer.executed_at is None else format_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
+        UNSET if timer.body is None else raw_body_answer(timer.body),
     )
+
+
+def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
+    """The raw body as clients see it, and may send it again."""
+    return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
 
 
 def _attempt_answer(attempt: Attempt) -> wire.Attempt:
@@ -344,6 +386,8 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         retention=format_duration(namespace.retention_us),
         paused=namespace.paused,
         signed=namespace.secret is not None,
+        answers=namespace.answers,
+        retry_policy=retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
         previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),

@@ -16,7 +16,7 @@ from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, Uns
 from tocsin.model.access import Role
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -202,11 +202,13 @@ _FORMS = {
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "retryPolicy": wire.RetryPolicy,
     "requestSpec": agent_wire.RequestSpec,
+    "body": wire.RawBody,
 }
 
 _CHOICES: dict[str, type[StrEnum]] = {
     "status": Status,
     "history": HistoryMode,
+    "answers": Answers,
     "onConflict": OnConflict,
     "role": Role,
 }
@@ -218,7 +220,6 @@ _MISTAKEN = {
     "timerId": ("id", "as the field is called when creating"),
     "id": ("timerId", "as the field is called when a timer exists"),
     "url": ("callbackUrl", "the URL to call"),
-    "body": ("payload", "any JSON"),
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
     "delay": ("executeAt", "an instant; delays are only for creating"),

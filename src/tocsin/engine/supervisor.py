@@ -112,8 +112,8 @@ class Supervisor:
     def overdue_us(self) -> int:
         """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
         now = self._context.clock.now_us()
-        keys = (shard.window.first_key() for shard in self.dispatcher.shards.values() if shard.window is not None)
-        return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
+        windows = (shard.window for shard in self.dispatcher.shards.values() if shard.window is not None)
+        return max((window.longest_wait_us(now) for window in windows), default=0)
 
     async def close(self) -> None:
         """Hands every shard back in order, waits for callbacks in flight up to `drain_timeout`, then stops."""

@@ -40,9 +40,11 @@ from tocsin.engine.rows import (
     LoadRequest,
     Op,
     Row,
+    longest_wait_us,
 )
 from tocsin.model.errors import (
     DefiniteFailure,
+    InvalidInput,
     RecordUndecodable,
     RequestExpired,
     TimerNotFound,
@@ -168,10 +170,10 @@ class Window:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
-    def first_key(self) -> Key | None:
-        """The smallest key in the window, rows set aside included, or None."""
-        tops = [top for heap in (self._order, self._aside) if (top := self._top(heap)) is not None]
-        return min(tops, default=None)
+    def longest_wait_us(self, now_us: int) -> int:
+        """How long the oldest due row has waited, rows set aside included; 0 when none is due."""
+        heaps = [heap for heap in (self._order, self._aside) if self._top(heap) is not None]
+        return longest_wait_us(self.rows, heaps, now_us)
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
@@ -482,7 +484,10 @@ class Window:
             return TimerNotPending(
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
-        timer = op.changes.apply(present.timer, now_us)
+        try:
+            timer = op.changes.apply(present.timer, now_us)
+        except InvalidInput as error:
+            return error
         # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
         timer.firing = self._firing(op)
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at

@@ -68,10 +68,6 @@ def resolved(
 DEFAULT_POLICY = resolved()
 
 
-#: One attempt, and no other.
-SINGLE_ATTEMPT = RetryPolicy(max_attempts=1)
-
-
 def next_attempt_at(
     policy: RetryPolicy,
     *,

@@ -34,11 +34,19 @@ RESERVED_HEADERS = frozenset(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+#: RFC 9110 section 8.3.1; parameters are taken as they come, in visible ASCII with spaces inside.
+_MEDIA_TYPE = re.compile(
+    r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: *; *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?\Z"
+)
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _LEVELS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+#: Characters of a raw body's content type: more than any registered one has with its parameters.
+CONTENT_TYPE_CHARS_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +181,21 @@ class InputRules:
         if is_deeper_than(text, limits.payload_depth_max):
             return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
         return None
+
+    def raw_size(self, size: int) -> str | None:
+        """Bytes of a raw body as they are sent."""
+        if size <= self.limits.payload_bytes_max:
+            return None
+        return f"is {size} bytes long as sent; at most {self.limits.payload_bytes_max} are accepted"
+
+    def content_type(self, text: str) -> str | None:
+        """The content type of a raw body."""
+        if len(text) <= CONTENT_TYPE_CHARS_MAX and _MEDIA_TYPE.match(text):
+            return None
+        return (
+            f"is not a media type of at most {CONTENT_TYPE_CHARS_MAX} characters; write it as text/plain or "
+            "application/xml; charset=utf-8"
+        )
 
     def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
         """The extra headers of the callback."""

@@ -8,11 +8,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tocsin.model.answer import Outcome
+from tocsin.model.raw_body import RawBody
 
 
 class Ring(NamedTuple):
     """One attempt to be made. `message_id` is the same for all attempts of one firing. It is signed with each of `secrets`;
-    without any it is not."""
+    without any it is not. A `body` is sent as it is, and the envelope in headers; without one, the envelope with the
+    `payload` is the body."""
 
     namespace: str
     timer_id: str
@@ -27,6 +29,7 @@ class Ring(NamedTuple):
     timeout_us: int
     secrets: tuple[str, ...]
     traceparent: str | None
+    body: RawBody | None = None
 
 
 class Exchange(NamedTuple):

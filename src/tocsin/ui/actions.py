@@ -108,6 +108,7 @@ class ActionHandlers:
             former.retry,
             former.timeout_us,
             former.tags,
+            body=former.body,
         )
         await self._service.create(timer)
         return _to(namespace, timer_id, "again" if same else "ringing")

@@ -67,7 +67,7 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
-    pages = Pages(assets, keys=keys)
+    pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from tocsin.contract.convert import timer_answer
+from tocsin.contract.convert import raw_body_answer, timer_answer
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
 from tocsin.ui.show import pretty_json
@@ -24,7 +24,6 @@ from tocsin.ui.whenever import read_when
 
 Body = dict[str, Any]
 
-_DEFAULT_POLICY = RetryPolicy()
 _DEFAULT_TIMEOUT = "10"
 #: Fields of the retry policy: in the form, in the API, in the CLI.
 _RETRY = (
@@ -60,13 +59,15 @@ class TimerForm:
     method: str = "POST"
     headers: list[tuple[str, str]] = field(default_factory=list)
     payload: str = ""
+    #: The raw body that the timer has, as the API shows it; it stays while no payload is given.
+    raw: str = ""
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
     retry: bool = False
-    attempts: str = "5"
-    initial_interval: str = "1s"
-    multiplier: str = "2"
-    max_interval: str = "5m"
+    attempts: str = str(DEFAULT_POLICY.max_attempts)
+    initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
+    multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
+    max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
     max_duration: str = ""
 
     @classmethod
@@ -83,6 +84,7 @@ class TimerForm:
             method=form.get("method", "POST"),
             headers=header_pairs(form),
             payload=form.exact("payload").replace("\r\n", "\n"),
+            raw=form.exact("raw"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),
             retry="retry" in form,
@@ -96,7 +98,7 @@ class TimerForm:
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
         """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
-        policy = timer.retry or _DEFAULT_POLICY
+        policy = timer.retry or DEFAULT_POLICY
         total = policy.max_duration_us
         return cls(
             namespace=timer.namespace,
@@ -106,6 +108,7 @@ class TimerForm:
             method=timer.method,
             headers=list(redact_headers(timer.headers or {}).items()),
             payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
+            raw="" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
             retry=timer.retry is not None,
@@ -138,6 +141,9 @@ class TimerForm:
         if self.payload.strip():
             errors.extend(json_errors("payload", self.payload))
             body["payload"] = msgspec.Raw(self.payload.strip().encode())
+        elif self.raw:
+            errors.extend(json_errors("body", self.raw))
+            body["body"] = msgspec.Raw(self.raw.encode())
         if self.method != "POST":
             body["method"] = self.method
         if self.headers:
@@ -168,7 +174,7 @@ class TimerForm:
         """The request to change a timer into this: only what differs. InvalidInput."""
         before, now = TimerForm.of(view.timer, when="keep").body_of_update(), self.body_of_update()
         changed = {
-            name: value for name, value in now.items() if name in ("executeAt", "delay") or before[name] != value
+            name: value for name, value in now.items() if name in ("executeAt", "delay") or before.get(name) != value
         }
         return {"namespace": view.timer.namespace, "timerId": view.timer.id, **changed}
 
@@ -187,6 +193,8 @@ class TimerForm:
             "callbackTimeoutSeconds": float(_DEFAULT_TIMEOUT),
             "tags": [],
         }
+        if "body" in body:
+            del empty["payload"]
         return {**empty, **body}
 
 
@@ -248,6 +256,8 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     ]
     if "payload" in body:
         parts.append(f"--payload {shlex.quote(bytes(body['payload']).decode())}")
+    if "body" in body:
+        parts += _raw_flags(msgspec.json.decode(body["body"]))
     if "method" in body:
         parts.append(f"--method {body['method']}")
     parts += [f"--header {shlex.quote(f'{name}: {value}')}" for name, value in (body.get("headers") or {}).items()]
@@ -259,6 +269,14 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     if server != "http://127.0.0.1:8080":
         parts.append(f"--server {shlex.quote(server)}")
     return " \\\n  ".join([" ".join(parts[:2]), *parts[2:]])
+
+
+def _raw_flags(body: Mapping[str, Any]) -> list[str]:
+    text = body.get("text")
+    # What begins with @ names a file, and - is standard input.
+    literal = isinstance(text, str) and not text.startswith("@") and text != "-"
+    value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
+    return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]
 
 
 def exported(view: TimerView) -> bytes:

@@ -22,7 +22,8 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
-from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.namespace import Answers, HistoryMode, Namespace
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
@@ -172,6 +173,8 @@ class FakeTimerService(TimerService):
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
     ) -> Namespace:
         self._check("default")
         if name in self._namespaces:
@@ -179,8 +182,9 @@ class FakeTimerService(TimerService):
         if num_shards is not None and num_shards > TOTAL_SHARDS:
             raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
         namespace = Namespace(
-            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret
-        )
+            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret,
+            answers=answers, retry=retry,
+        )  # fmt: skip
         self._namespaces[name] = namespace
         return namespace
 
@@ -193,12 +197,22 @@ class FakeTimerService(TimerService):
         secret: str | None = None,
         remove_secret: bool = False,
         paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
         self._check(name)
-        given = {"history": history, "retention_us": retention_us, "secret": secret, "paused": paused}
+        given = {
+            "history": history,
+            "retention_us": retention_us,
+            "secret": secret,
+            "paused": paused,
+            "answers": answers,
+        }
         wanted = {field: value for field, value in given.items() if value is not None}
         if remove_secret:
             wanted["secret"] = None
+        if retry is not msgspec.UNSET:
+            wanted["retry"] = retry
         self._namespaces[name] = msgspec.structs.replace(self._namespaces[name], **wanted)
         return self._namespaces[name]
 
