@@ -31,6 +31,7 @@ from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
+from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, Visitor
 from tocsin.ui.unbuilt import UNBUILT
 from tocsin.ui.visit import Fields, Handler, NewCookie, Relayed, Visit, read_form
@@ -70,6 +71,7 @@ class Ui:
         proxies: Proxies,
         figures: Figures,
         gathered: Gathered,
+        paused: Paused,
         streams: Streams,
         clock: Clock,
         limits: UiLimits,
@@ -83,6 +85,7 @@ class Ui:
         self._proxies = proxies
         self._figures = figures
         self._gathered = gathered
+        self._paused = paused
         self._streams = streams
         self._clock = clock
         self._limits = limits
@@ -96,6 +99,7 @@ class Ui:
         """Ends the open streams, for which a server that stops would wait otherwise. Idempotent."""
         self._streams.close()
         await self._gathered.close()
+        await self._paused.close()
         if self._rolling is not None:
             self._rolling.cancel()
             with contextlib.suppress(asyncio.CancelledError):

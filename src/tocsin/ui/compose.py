@@ -37,6 +37,7 @@ from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
+from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, SignIns
 
 
@@ -67,18 +68,19 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
+    paused = Paused(service, clock)
     pages = Pages(assets, keys=keys)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
-    detail = DetailHandlers(service, pages, figures)
+    detail = DetailHandlers(service, pages, figures, id_chars_max=rules.limits.id_chars_max)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
     parts = (
-        OverviewHandlers(service, pages, gathered, streams, agent, limits),
+        OverviewHandlers(service, pages, gathered, streams, agent, limits, paused),
         EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
-        EditHandlers(service, intake, pages, lists, keys=keys),
-        ActionHandlers(service, intake, pages, detail, limits),
+        EditHandlers(service, intake, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
+        ActionHandlers(service, intake, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
         CancelHandlers(service, pages, lists, limits),
         OperatorPages(service, intake, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
@@ -97,6 +99,7 @@ def compose(
         proxies=proxies or Proxies(),
         figures=figures,
         gathered=gathered,
+        paused=paused,
         streams=streams,
         clock=clock,
         limits=limits,

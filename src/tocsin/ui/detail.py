@@ -12,18 +12,20 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
 from tocsin.ui.figures import Figures
+from tocsin.ui.names import neighbours
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import relative, span
 from tocsin.ui.visit import Handler, Visit
 
 #: What a page says after an action, by the word that the action leaves in the URL.
 SAID = {
-    "created": "Created. It is on disk.",
+    "created": "Created and stored.",
+    "replaced": "Replaced: this is what the id stands for now.",
     "changed": "Changed.",
     "canceled": "Canceled. An attempt that was under way may still arrive.",
     "moved": "Moved to its new time.",
-    "ringing": "It rings now.",
-    "again": "Created again.",
+    "firing": "It fires now.",
+    "again": "This is a new timer with the same settings.",
 }
 
 
@@ -51,10 +53,11 @@ class Explanation:
 class DetailHandlers:
     """The page of one timer."""
 
-    def __init__(self, service: TimerService, pages: Pages, figures: Figures) -> None:
+    def __init__(self, service: TimerService, pages: Pages, figures: Figures, *, id_chars_max: int) -> None:
         self._service = service
         self._pages = pages
         self._figures = figures
+        self._id_chars_max = id_chars_max
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers. An id may hold slashes, so that this pattern has to stand behind all others."""
@@ -76,6 +79,9 @@ class DetailHandlers:
         if known is None:
             raise NamespaceNotFound(f"no namespace {namespace!r}")
         cluster = await self._service.cluster()
+        before, after = neighbours(timer_id, self._id_chars_max)
+        runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
+        did = visit.query.get("did")
         template = "timers/detail_live.html" if visit.fragment else "timers/detail.html"
         return self._pages.page(
             template,
@@ -88,11 +94,23 @@ class DetailHandlers:
             why=explain(view, known, cluster, visit.now_us),
             may_write=visit.visitor.may(Role.WRITE, namespace),
             problem=problem,
-            said=said or SAID.get(visit.query.get("did"), ""),
-            did=visit.query.get("did"),
+            said=said or _said(did, view, known),
+            did=did,
+            of=visit.query.exact("of"),
+            run_before=before if before in runs else None,
+            run_after=after if after in runs else None,
             pulse=pulse,
             live=f"/ui/live?namespace={namespace}",
         )
+
+
+def _said(did: str, view: TimerView, namespace: Namespace) -> str:
+    """What the page says of an action that led to it, as far as it is still so."""
+    if did == "firing" and view.timer.status is not Status.PENDING:
+        return ""
+    if did == "firing" and namespace.paused:
+        return f"It is due now, and waits: the namespace {namespace.name} is paused. It fires when that is resumed."
+    return SAID.get(did, "")
 
 
 def time_line(view: TimerView, now_us: int) -> list[Step]:
@@ -142,7 +160,7 @@ def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard
         kept = span(namespace.retention_us)
         return f"It has finished and waits for nothing. It stays visible for {kept} after its end."
     if namespace.paused:
-        return f"The namespace {namespace.name} is paused: its timers wait, and ring when it is resumed."
+        return f"The namespace {namespace.name} is paused: its timers wait, and fire when it is resumed."
     if view.parked is not None:
         return f"It is set aside ({view.parked}) and comes back by itself when the reason is gone."
     if not cluster.dispatching:
