@@ -17,7 +17,8 @@ async function send(form, submitter) {
     answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
     text = answer.redirected ? "" : await answer.text();
   } catch {
-    notify(form, submitter, "The server can’t be reached, so it isn’t known whether it took this. Nothing that you typed is lost.");
+    const kept = form.querySelector(".submit") ? " What you typed is still here." : "";
+    notify(form, submitter, `The server can’t be reached, so it isn’t known whether this was done.${kept}`);
     return;
   } finally {
     if (submitter) submitter.disabled = false;

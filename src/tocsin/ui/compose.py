@@ -39,6 +39,7 @@ from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, SignIns
+from tocsin.ui.welcome import WelcomeHandlers
 
 
 def compose(
@@ -56,6 +57,7 @@ def compose(
     agent: AgentSource,
     hosts: Hosts,
     relay: Relay | None = None,
+    own_url: str | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
@@ -74,8 +76,10 @@ def compose(
     detail = DetailHandlers(service, pages, figures, id_chars_max=rules.limits.id_chars_max)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
+    welcome = WelcomeHandlers(service, intake, rules, pages, own_url=own_url, now_us=clock.now_us)
     parts = (
-        OverviewHandlers(service, pages, gathered, streams, agent, limits, paused),
+        OverviewHandlers(service, pages, gathered, streams, agent, limits, paused, welcome),
+        welcome,
         EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
@@ -100,6 +104,7 @@ def compose(
         figures=figures,
         gathered=gathered,
         paused=paused,
+        welcome=welcome,
         streams=streams,
         clock=clock,
         limits=limits,

@@ -31,7 +31,7 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An entry of the time line. `attempt` is set for calls; `ahead` for what has not happened yet."""
+    """An entry of the timeline. `attempt` is set for calls; `ahead` for what has not happened yet."""
 
     at: int
     title: str
@@ -142,9 +142,9 @@ def _end(view: TimerView, now_us: int) -> list[Step]:
     if at is None:
         return []
     if at <= now_us:
-        return [Step(at, "Ringing now", "ringing", ahead=True)]
+        return [Step(at, "Firing now", "ringing", ahead=True)]
     number = timer.attempts + 1
-    title = "Rings" if number == 1 else f"Attempt {number} of {timer.policy.max_attempts}"
+    title = "Fires" if number == 1 else f"Attempt {number} of {timer.policy.max_attempts}"
     return [Step(at, title, "ringing", ahead=True)]
 
 
@@ -162,16 +162,16 @@ def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard
     if namespace.paused:
         return f"The namespace {namespace.name} is paused: its timers wait, and fire when it is resumed."
     if view.parked is not None:
-        return f"It is set aside ({view.parked}) and comes back by itself when the reason is gone."
+        return f"It is suspended ({view.parked}) and comes back by itself when the reason is gone."
     if not cluster.dispatching:
-        return f"Nothing rings on this node now: {cluster.dispatch_paused_reason}."
+        return f"Nothing fires on this node now: {cluster.dispatch_paused_reason}."
     if shard is None or shard.owner is None:
-        return f"Nobody owns shard {view.shard_id} at this moment; its next owner rings what is due."
+        return f"Nobody owns shard {view.shard_id} at this moment; its next owner fires what is due."
     if at <= now_us:
         return f"It is due and waits for its turn or its answer on {shard.owner}."
     when = relative(at, now_us)
     if not shard.owned_here:
-        return f"It waits in the store; {shard.owner}, which owns its shard, rings it {when}."
+        return f"It waits in the store; {shard.owner}, which owns its shard, fires it {when}."
     if shard.complete_to is not None and at <= shard.complete_to:
-        return f"It is in the memory of {shard.owner}, which rings it {when}."
-    return f"It waits in the store; {shard.owner} takes it into memory some minutes before it rings, {when}."
+        return f"It is in the memory of {shard.owner}, which fires it {when}."
+    return f"It waits in the store; {shard.owner} takes it into memory some minutes before it fires, {when}."

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from tocsin.contract.errors import Forbidden
 from tocsin.model.access import Role
+from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.service import TimerService
 from tocsin.ui.calls.agent import AgentSource, Away
 from tocsin.ui.figures import Bucket
@@ -35,6 +36,7 @@ from tocsin.ui.overview_shown import (
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
 from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.welcome import WelcomeHandlers
 
 _DESTINATIONS_SHOWN = 8
 _MINUTES_SHOWN = 10
@@ -54,7 +56,9 @@ class OverviewHandlers:
         agent: AgentSource,
         limits: UiLimits,
         paused: Paused,
+        welcome: WelcomeHandlers,
     ) -> None:
+        self._welcome = welcome
         self._paused = paused
         self._service = service
         self._pages = pages
@@ -91,8 +95,18 @@ class OverviewHandlers:
             nodes_version=" ".join(self._gathered.nodes()),
             names_shown=_NAMES_SHOWN,
             width_s=self._width_s,
+            first=self._first(visit),
+            welcome=self._welcome,
             **self._values(node),
         )
+
+    def _first(self, visit: Visit) -> bool:
+        """Whether nothing has happened here yet, and the visitor may change that."""
+        if not visit.visitor.may(Role.WRITE, DEFAULT_NAMESPACE):
+            return False
+        hour = self._gathered.hour()
+        quiet = not any(bucket.created or bucket.rings or bucket.calls.counts for bucket in (*hour.buckets, *hour.open))
+        return quiet and not hour.now.window_timers and not hour.gaps
 
     async def _refresh(self) -> None:
         await asyncio.gather(self._gathered.refresh(), self._paused.refresh())
