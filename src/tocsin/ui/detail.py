@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
@@ -90,7 +90,7 @@ class DetailHandlers:
             title=view.timer.id,
             view=view,
             timer=view.timer,
-            steps=time_line(view, visit.now_us),
+            steps=held_back(time_line(view, visit.now_us), known, visit.now_us),
             why=explain(view, known, cluster, visit.now_us),
             may_write=visit.visitor.may(Role.WRITE, namespace),
             problem=problem,
@@ -128,6 +128,14 @@ def time_line(view: TimerView, now_us: int) -> list[Step]:
         steps.append(Step(timer.updated_at, "Changed", "pending"))
     steps.extend(_end(view, now_us))
     return steps
+
+
+def held_back(steps: list[Step], namespace: Namespace, now_us: int) -> list[Step]:
+    """The same of a timer whose namespace is paused: what is due does not happen now."""
+    last = steps[-1]
+    if not namespace.paused or not last.ahead or last.at > now_us:
+        return steps
+    return [*steps[:-1], replace(last, title="Due", tone="held", note="It waits for the namespace to be resumed.")]
 
 
 def _end(view: TimerView, now_us: int) -> list[Step]:
