@@ -302,6 +302,10 @@ async def test_people_sign_in_with_a_key(browser: Browser, guarded: tuple[Server
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
         await page.get_by_label("API key").fill(admin)
         await page.get_by_role("button", name="Sign in").click()
+        # A server that asks for keys refuses callbacks to itself, and offers none.
+        await shown.go("/")
+        await expect(page.locator("main")).to_contain_text('egress.allow = ["127.0.0.1:9000"]')
+        await expect(page.get_by_role("button", name="Fire one at me")).to_have_count(0)
         await shown.go("/timers")
         await expect(page.get_by_role("link", name="New timer")).to_be_visible()
         await expect(page.locator(".who")).to_have_text("admin")

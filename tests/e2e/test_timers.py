@@ -81,6 +81,8 @@ async def test_a_first_timer_is_created_counted_down_and_rings(shown: Window, in
     await calls.count(1)
     await expect(page.locator(".lead .state")).to_have_text("done")
     await expect(page.locator(".line")).to_contain_text("Answered 200")
+    # What an action said of the timer goes when the timer has changed.
+    await expect(page.locator("[data-said]")).to_have_count(0)
     await expect(page.get_by_role("button", name="Run again now")).to_be_visible()
 
 
