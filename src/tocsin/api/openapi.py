@@ -14,6 +14,8 @@ from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
+from tocsin.contract.repeated import KEY_CHARS_MAX
+from tocsin.model.condition import OnConflict
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import METHODS, InputLimits
 
@@ -26,6 +28,7 @@ _INSTANT = {
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
+_IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
 
 #: Fields of the answers that hold an instant.
@@ -79,6 +82,11 @@ def describe(
         if operation.parameters and agent_limits is not None:
             described["parameters"] = [
                 agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters
+            ]
+        if operation.request_headers:
+            described["parameters"] = [
+                {"name": name, "in": "header", "required": False, "description": text, "schema": _IDEMPOTENCY_KEY}
+                for name, text in operation.request_headers.items()
             ]
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     document = {
@@ -231,14 +239,21 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
     timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
     retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
     return {
-        "CreateTimer": {"namespace": _NAME, "id": timer_id, "delay": _DURATION, **call},
+        "CreateTimer": {
+            "namespace": _NAME,
+            "id": timer_id,
+            "delay": _DURATION,
+            "onConflict": {"default": OnConflict.REPLACE},
+            "idempotencyKey": _IDEMPOTENCY_KEY,
+            **call,
+        },
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 5},
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 10},
             "maxAttemptsDuration": _DURATION,
-            "initialInterval": {**_DURATION, "default": "1s"},
-            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
+            "initialInterval": {**_DURATION, "default": "5s"},
+            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
             "maxInterval": _DURATION,
         },
         "ListAudit": {

@@ -16,6 +16,12 @@ from tocsin.cli.options import (
     IdPrefix,
     Key,
     Namespace,
+    RetryAttempts,
+    RetryDefault,
+    RetryFactor,
+    RetryFor,
+    RetryInitial,
+    RetryMax,
     Server,
     Status,
     checked_duration,
@@ -23,6 +29,7 @@ from tocsin.cli.options import (
     duration_us,
     headers,
     json_content,
+    retry_policy,
 )
 
 app = typer.Typer(
@@ -48,24 +55,6 @@ Header = Annotated[
 Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="To find it by; may be repeated.")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="For each callback.", show_default="10")
-]
-RetryAttempts = Annotated[
-    int | None, typer.Option("--retry-attempts", metavar="N", help="Attempts in all, the first included.")
-]
-RetryFor = Annotated[
-    str | None,
-    typer.Option("--retry-for", metavar="DURATION", help="No attempt begins later than this after the first."),
-]
-RetryInitial = Annotated[
-    str | None,
-    typer.Option("--retry-initial", metavar="DURATION", help="Pause before the second attempt.", show_default="1s"),
-]
-RetryFactor = Annotated[
-    float | None,
-    typer.Option("--retry-factor", metavar="X", help="Each pause is so many times the last.", show_default="2"),
-]
-RetryMax = Annotated[
-    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="5m")
 ]
 
 
@@ -107,9 +96,9 @@ def create(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    _show(_post(server, key, "/timers/create", body), as_json)
+    _show(_post(server, key, "/timers/create", _given(body)), as_json)
 
 
 @app.command("get", epilog="Example: tocsin timers get order-17")
@@ -149,7 +138,7 @@ def list_timers(
         "limit": limit,
         "cursor": cursor,
     }
-    answer = _post(server, key, "/timers/list", body)
+    answer = _post(server, key, "/timers/list", _given(body))
     if as_json:
         output.print_json(answer)
         return
@@ -189,6 +178,7 @@ def update(
     retry_initial: RetryInitial = None,
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
+    retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
     key: Key = None,
     as_json: AsJson = False,
@@ -200,9 +190,14 @@ def update(
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    if all(value is None for value in changes.values()):
+    changes = _given(changes)
+    if retry_default:
+        if "retryPolicy" in changes:
+            raise WrongUsage("--retry-default and the other --retry-… options contradict each other")
+        changes["retryPolicy"] = None
+    if not changes:
         raise WrongUsage("nothing to change; give --in, --at, --url, --payload, …")
     _show(_post(server, key, "/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
 
@@ -242,17 +237,8 @@ def _optional(
     }
 
 
-def _policy(
-    attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
-) -> dict[str, Any] | None:
-    policy = {
-        "maxAttempts": attempts,
-        "maxAttemptsDuration": checked_duration("--retry-for", duration),
-        "initialInterval": checked_duration("--retry-initial", initial),
-        "backoffMultiplier": factor,
-        "maxInterval": checked_duration("--retry-max-interval", longest),
-    }
-    return {name: value for name, value in policy.items() if value is not None} or None
+def _given(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _from_now(text: str) -> str:
@@ -266,7 +252,7 @@ def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
     from tocsin.cli.client import Client
 
     with Client(server, key) as client:
-        return client.post(path, {name: value for name, value in body.items() if value is not None})
+        return client.post(path, body)
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -12,9 +12,9 @@ from tocsin.contract import wire
 from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
-from tocsin.model.namespace import Namespace
+from tocsin.model.namespace import Namespace, policy_in_force
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.service import ClusterView, ListRequest, ShardView, TimerView
@@ -26,7 +26,6 @@ D = TypeVar("D")
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
 
 _DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
-_DEFAULT_POLICY = RetryPolicy()
 _NO_CHANGES = Changes()
 #: Retry policies whose answer is remembered; the timers of one application share a few.
 _POLICIES_REMEMBERED_MAX = 256
@@ -39,6 +38,14 @@ _INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 def traceparent_of(header: bytes | None) -> str | None:
     """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class NamespaceSettings(NamedTuple):
+    """What was sent of a namespace's settings and had to be converted. A retention of None and a policy of UNSET were not
+    given; a policy of None takes the present one away."""
+
+    retention_us: int | None
+    retry: RetryPolicy | UnsetType | None
 
 
 class Intake:
@@ -127,8 +134,8 @@ class Intake:
             cursor=_or(sent.cursor, None),
         )
 
-    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> int | None:
-        """Checks the settings; returns the retention in microseconds, if one is given."""
+    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
+        """Checks the settings."""
         rules = self._rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.name):
@@ -143,9 +150,10 @@ class Intake:
             retention_us = self._duration("retention", sent.retention, errors)
             if reason := rules.retention(retention_us):
                 errors.append(FieldError("retention", reason))
+        retry = self._policy(sent.retry_policy, errors)
         if errors:
             raise InvalidInput(*errors)
-        return retention_us
+        return NamespaceSettings(retention_us, retry)
 
     def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
@@ -183,7 +191,6 @@ class Intake:
     ) -> Changes:
         """The fields that creating and updating share."""
         rules = self._rules
-        retry: RetryPolicy | UnsetType | None = UNSET
         timeout_us: int | UnsetType = UNSET
         payload = sent.payload
         if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
@@ -197,8 +204,7 @@ class Intake:
             errors.append(FieldError("method", reason))
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
-        if sent.retry_policy is not UNSET:
-            retry = None if sent.retry_policy is None else self._retry(sent.retry_policy, errors)
+        retry = self._policy(sent.retry_policy, errors)
         if sent.callback_timeout_seconds is not UNSET:
             wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
             if reason := rules.callback_timeout(wanted_us):
@@ -211,26 +217,23 @@ class Intake:
             errors += rules.new_tags(sent.tags, "tags")
         return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
 
-    def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:
-        at, default = "retryPolicy.", _DEFAULT_POLICY
-        total = longest = None
-        initial = default.initial_interval_us
+    def _policy(
+        self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
+    ) -> RetryPolicy | UnsetType | None:
+        """The policy with all its members; UNSET and None as they came."""
+        if not isinstance(sent, wire.RetryPolicy):
+            return sent
+        found = len(errors)
+        at, initial, longest, total = "retryPolicy.", None, None, None
         if sent.initial_interval is not UNSET:
-            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors, initial)
+            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors)
         if isinstance(sent.max_attempts_duration, str):
-            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors, initial)
+            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
-            longest = self._duration(
-                f"{at}maxInterval", sent.max_interval, errors, max(default.max_interval_us, initial)
-            )
-        policy = RetryPolicy(
-            _or(sent.max_attempts, default.max_attempts),
-            total,
-            initial,
-            _or(sent.backoff_multiplier, default.backoff_multiplier),
-            max(default.max_interval_us, initial) if longest is None else longest,
-        )
-        errors += self._rules.retry(policy, "retryPolicy")
+            longest = self._duration(f"{at}maxInterval", sent.max_interval, errors)
+        policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
+        unreadable = {error.path for error in errors[found:]}
+        errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
 
     def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
@@ -240,13 +243,12 @@ class Intake:
             errors.append(FieldError(path, str(error)))
             return 0
 
-    def _duration(self, path: str, text: str, errors: list[FieldError], otherwise: int = 0) -> int:
-        """`otherwise` stands in for what can't be read, so that the checks that follow have something to go on."""
+    def _duration(self, path: str, text: str, errors: list[FieldError]) -> int:
         try:
             return parse_duration(text)
         except ValueError as error:
             errors.append(FieldError(path, str(error)))
-            return otherwise
+            return 0
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
@@ -310,6 +312,8 @@ def namespace_answer(namespace: Namespace) -> wire.Namespace:
         retention=format_duration(namespace.retention_us),
         paused=namespace.paused,
         signed=namespace.secret is not None,
+        answers=namespace.answers,
+        retry_policy=_retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
     )

@@ -13,8 +13,9 @@ import msgspec
 
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -202,7 +203,12 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "requestSpec": agent_wire.RequestSpec,
 }
 
-_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "status": Status,
+    "history": HistoryMode,
+    "answers": Answers,
+    "onConflict": OnConflict,
+}
 
 #: What people write instead of a field's name. It counts where the right name is a field.
 _MISTAKEN = {

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.errors import RecordTooNew, RecordUndecodable
-from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy
+from tocsin.model.retry import RetryPolicy
 
 #: The greatest version of the record format that this release reads. A node that meets a greater one leaves the shard to a
 #: newer node. A record has the smallest version that can say what it says, so that earlier releases read what they can.
@@ -54,8 +54,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
     `first_attempt_at` count from creation, an update of the instant, or a reschedule by the receiver. `firing` names what is
     fired, and is part of every attempt's `webhook-id`: another after each of these and after any other update.
-    `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings. `keys` are the last few
-    idempotency keys, the newest last.
+    `payload` is the JSON text as sent. `retry` is None while the namespace's policy counts. `attempt_log` keeps the last few
+    attempts of all firings. `keys` are the last few idempotency keys, the newest last.
     """
 
     namespace: str
@@ -79,11 +79,6 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     status: Status = Status.PENDING
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()
-
-    @property
-    def policy(self) -> RetryPolicy:
-        """The retry policy in force: the timer's own, or a single attempt."""
-        return self.retry or SINGLE_ATTEMPT
 
 
 class _Envelope(msgspec.Struct, gc=False):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tocsin.contract.convert import timer_answer
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
@@ -125,7 +126,9 @@ class TimerForm:
     def body(self) -> Body:
         """The request to create it, as a client of the API would send it. InvalidInput for what can't be one."""
         errors: list[FieldError] = []
-        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
+        body: Body = {
+            "namespace": self.namespace, "id": self.id, "callbackUrl": self.url, "onConflict": OnConflict.REJECT.value,
+        }  # fmt: skip
         try:
             body.update(
                 read_when(
@@ -186,7 +189,7 @@ class TimerForm:
         if self.when == "keep":
             body.pop("delay", None)
             body.pop("executeAt", None)
-        del body["namespace"], body["id"]
+        del body["namespace"], body["id"], body["onConflict"]
         empty: Body = {
             "payload": NULL_PAYLOAD,
             "method": "POST",
@@ -254,6 +257,8 @@ def command(server: str, body: Mapping[str, Any]) -> str:
         for name, flag in (("delay", "in"), ("executeAt", "at"))
         if name in body
     ]
+    if "onConflict" in body:
+        parts.append(f"--on-conflict {body['onConflict']}")
     if "payload" in body:
         parts.append(f"--payload {shlex.quote(bytes(body['payload']).decode())}")
     if "method" in body:

@@ -107,7 +107,11 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "retryPolicy": {"backoffMultiplier": 0.5}}, "retryPolicy.backoffMultiplier", "1 to 100"),
     ({**TIMER, "retryPolicy": {"initialInterval": "0s"}}, "retryPolicy.initialInterval", "more than 0s"),
     ({**TIMER, "retryPolicy": {"initialInterval": "soon"}}, "retryPolicy.initialInterval", "is not a duration"),
-    ({**TIMER, "retryPolicy": {"maxInterval": "1ms"}}, "retryPolicy.maxInterval", "shorter than initialInterval"),
+    (
+        {**TIMER, "retryPolicy": {"maxInterval": "1s", "initialInterval": "2s"}},
+        "retryPolicy.maxInterval",
+        "shorter than initialInterval",
+    ),
     ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
     ({**TIMER, "retryPolicy": []}, "retryPolicy", "must be an object or null, not an array"),
 ]
