@@ -132,7 +132,7 @@ class TimerService:
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
-        self._check_condition(condition)
+        self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
             for known in (await self._complete([(timer, condition)])).values():
                 if isinstance(known, TocsinError):
@@ -156,7 +156,7 @@ class TimerService:
             task.add_done_callback(self._tasks.discard)
             return
         shard_id, uuid = self._place(timer.namespace, timer.id)
-        self._check_condition(condition)
+        self._check_format(timer, condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
             settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
@@ -198,7 +198,7 @@ class TimerService:
         for index, timer in enumerate(timers):
             try:
                 shard_id, uuid = self._place(timer.namespace, timer.id)
-                self._check_condition(on[index])
+                self._check_format(timer, on[index])
                 if (answer := known.get(id(timer))) is not None:
                     settle_as(index, answer)
                     continue
@@ -210,7 +210,9 @@ class TimerService:
             await done
         return results
 
-    def _check_condition(self, condition: Condition | None) -> None:
+    def _check_format(self, timer: Timer, condition: Condition | None) -> None:
+        if timer.body is not None:
+            self.require_format_2("body")
         if condition is not None:
             self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
 
@@ -251,6 +253,8 @@ class TimerService:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
         `create`."""
         shard_id, uuid = await self._found(namespace, timer_id)
+        if changes.body is not msgspec.UNSET:
+            self.require_format_2("body")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer
@@ -466,6 +470,7 @@ class TimerService:
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
             raise InvalidInput(FieldError("name", reason))
+        self._check_namespace_format(answers, retry)
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))
@@ -503,6 +508,8 @@ class TimerService:
         fire a timer goes by it: at the latest after a fifth more than `namespaces_lease`. NamespaceNotFound, InvalidInput,
         Conflict, Unavailable."""
 
+        self._check_namespace_format(answers, retry)
+
         def change(known: Namespace) -> Namespace:
             return msgspec.structs.replace(
                 known,
@@ -522,6 +529,13 @@ class TimerService:
         if self._peers is not None:
             await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
         return changed
+
+    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
+        """A node of an earlier release would not go by them, and would drop them with its next change of the namespace."""
+        if answers is Answers.STRICT:
+            self.require_format_2("answers")
+        if isinstance(retry, RetryPolicy):
+            self.require_format_2("retryPolicy")
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change to the namespace as it is stored, whoever else changes it meanwhile."""

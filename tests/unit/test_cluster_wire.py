@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from tocsin.cluster.wire import (
 from tocsin.model import errors
 from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
+from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import FiguresReport, NodeReport, ShardReport, Write, WriteKind, Written
@@ -252,15 +254,21 @@ RETRIES = st.none() | st.builds(
     max_interval_us=st.integers(1, 2**40),
 )  # fmt: skip
 HEADERS = st.none() | st.dictionaries(TEXTS, TEXTS, max_size=3)
+BODIES = (
+    st.builds(RawBody, TEXTS, text=TEXTS)
+    | st.builds(RawBody, TEXTS, json=PAYLOADS)
+    | st.builds(RawBody, TEXTS, base64=st.binary(max_size=20).map(lambda data: base64.b64encode(data).decode()))
+)
 TAGS = st.lists(TEXTS, max_size=3).map(tuple)
 TIMERS = st.builds(
     Timer, TEXTS, TEXTS, INTEGERS, TEXTS, INTEGERS, INTEGERS, payload=PAYLOADS, method=TEXTS, headers=HEADERS,
     retry=RETRIES, timeout_us=INTEGERS, tags=TAGS, firing=TEXTS, attempts=INTEGERS, last_error=st.none() | TEXTS,
+    body=st.none() | BODIES,
 )  # fmt: skip
 UNSET = st.just(msgspec.UNSET)
 CHANGES = st.builds(
     Changes, execute_at=UNSET | INTEGERS, url=UNSET | TEXTS, payload=UNSET | PAYLOADS, retry=UNSET | RETRIES,
-    timeout_us=UNSET | INTEGERS, method=UNSET | TEXTS, headers=UNSET | HEADERS, tags=UNSET | TAGS,
+    timeout_us=UNSET | INTEGERS, method=UNSET | TEXTS, headers=UNSET | HEADERS, tags=UNSET | TAGS, body=UNSET | BODIES,
 )  # fmt: skip
 UUIDS = st.binary(min_size=16, max_size=16)
 

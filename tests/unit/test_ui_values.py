@@ -11,6 +11,7 @@ import pytest
 
 from tocsin.contract.hosts import Hosts
 from tocsin.model.errors import InvalidInput
+from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.service import TimerView
@@ -139,6 +140,34 @@ def test_only_what_differs_is_changed() -> None:
     changed = kept.changes(view)
     assert (changed["tags"], bytes(changed["payload"])) == ([], b'{"a": 1.1}')
     assert set(changed) == {"namespace", "timerId", "tags", "payload"}
+
+
+def test_a_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
+    raw = RawBody("text/xml", text="<a>ü</a>")
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    # A copy sends it, and so does the command that would do the same.
+    copied = TimerForm.of(timer, when="in").body()
+    assert msgspec.json.decode(copied["body"]) == {"contentType": "text/xml", "text": "<a>ü</a>"}
+    assert "payload" not in copied
+    words = shlex.split(command("http://127.0.0.1:8080", copied).replace("\\\n", " "))
+    assert words[words.index("--body") : words.index("--body") + 4] == [
+        "--body",
+        "<a>ü</a>",
+        "--content-type",
+        "text/xml",
+    ]
+    kept.payload = "1"
+    changed = kept.changes(view)
+    assert (bytes(changed["payload"]), set(changed)) == (b"1", {"namespace", "timerId", "payload"})
+
+
+def test_a_raw_body_is_shown_with_what_it_is() -> None:
+    assert show.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, here in base64")
+    assert show.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
+    assert show.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
 
 
 def test_the_equal_commands_are_one_line_for_a_shell() -> None:

@@ -27,6 +27,8 @@ _INSTANT = {
 }
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
@@ -188,6 +190,9 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
             _target(schemas[struct]["properties"][name]).update(constraint)
     schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
     schemas["UpdateTimer"]["minProperties"] = 3
+    for struct in ("CreateTimer", "UpdateTimer"):
+        schemas[struct]["not"] = {"required": ["payload", "body"]}
+    schemas["RawBody"]["oneOf"] = [{"required": [form]} for form in ("json", "text", "base64")]
     # A bad item doesn't make the batch bad: it gets an error in its place.
     schemas["BatchCreateTimers"]["properties"]["timers"]["items"] = {
         "anyOf": [_ref(wire.CreateTimer), {"description": "Anything else is answered by an error in its place."}]
@@ -255,6 +260,18 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "initialInterval": {**_DURATION, "default": "5s"},
             "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
             "maxInterval": _DURATION,
+        },
+        "RawBody": {
+            "json": {
+                "description": f"Any JSON, sent to the byte as written; at most {limits.payload_bytes_max} bytes."
+            },
+            "text": {"maxLength": limits.payload_bytes_max},
+            "base64": {
+                "contentEncoding": "base64",
+                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+                "maxLength": (limits.payload_bytes_max + 2) // 3 * 4,
+            },
+            "contentType": {"maxLength": limits.content_type_chars_max, "pattern": _MEDIA_TYPE},
         },
         "ListAudit": {
             "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},

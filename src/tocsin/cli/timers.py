@@ -26,6 +26,7 @@ from tocsin.cli.options import (
     Status,
     checked_duration,
     checked_instant,
+    content,
     duration_us,
     headers,
     json_content,
@@ -47,6 +48,23 @@ At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When, s
 In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="When, from now: 500ms, 30s, 5m, 24h, 7d.")]
 Payload = Annotated[
     str | None, typer.Option("--payload", metavar="JSON", help="What the callback brings: JSON, @file, or - for stdin.")
+]
+Body = Annotated[
+    str | None,
+    typer.Option(
+        "--body",
+        metavar="CONTENT",
+        help="Sent as it is, instead of a payload: text, @file (any bytes), or - for stdin.",
+    ),
+]
+ContentType = Annotated[
+    str | None,
+    typer.Option(
+        "--content-type",
+        metavar="TYPE",
+        help="Of --body.",
+        show_default="text/plain; charset=utf-8, or application/octet-stream where it is no text",
+    ),
 ]
 Method = Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")]
 Header = Annotated[
@@ -73,6 +91,8 @@ def create(
     ] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
+    body: Body = None,
+    content_type: ContentType = None,
     method: Method = None,
     header: Header = None,
     tag: Tag = None,
@@ -89,16 +109,17 @@ def create(
     """Create a timer, or replace the pending one of the same id."""
     if (at is None) == (in_ is None):
         raise WrongUsage("when? Give either --in, such as --in 30s, or --at, such as --at 2027-01-31T12:00:00Z")
-    body = {
+    request = {
         "namespace": namespace,
         "id": timer_id if timer_id is not None else str(uuid.uuid4()),
         "executeAt": checked_instant("--at", at),
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "body": _raw_body(body, content_type, payload),
         **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    _show(_post(server, key, "/timers/create", _given(body)), as_json)
+    _show(_post(server, key, "/timers/create", _given(request)), as_json)
 
 
 @app.command("get", epilog="Example: tocsin timers get order-17")
@@ -169,6 +190,8 @@ def update(
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="What is called.")] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
+    body: Body = None,
+    content_type: ContentType = None,
     method: Method = None,
     header: Header = None,
     tag: Tag = None,
@@ -190,6 +213,7 @@ def update(
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
+        "body": _raw_body(body, content_type, payload),
         **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
     changes = _given(changes)
@@ -235,6 +259,23 @@ def _optional(
         "tags": tag or None,
         "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
     }
+
+
+def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> dict[str, str] | None:
+    if text is None:
+        if media_type is not None:
+            raise WrongUsage("--content-type: is that of --body, which is missing; a payload is JSON")
+        return None
+    if payload is not None:
+        raise WrongUsage("--payload and --body contradict each other; give one of them")
+    raw = content("--body", text)
+    given = {} if media_type is None else {"contentType": media_type}
+    try:
+        return {"text": raw.decode(), **given}
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(raw).decode(), **given}
 
 
 def _given(body: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace, policy_in_force
+from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, header_conflicts
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
@@ -65,7 +66,7 @@ class Intake:
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, call)
         return Timer(
             sent.namespace,
             sent.id,
@@ -80,6 +81,7 @@ class Intake:
             _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
             () if call.tags is UNSET else call.tags,
             traceparent,
+            body=None if call.body is UNSET else call.body,
         )
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
@@ -94,7 +96,7 @@ class Intake:
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, changes)
         return changes
 
     def name(self, sent: wire.TimerName) -> tuple[str, str]:
@@ -155,10 +157,11 @@ class Intake:
             raise InvalidInput(*errors)
         return NamespaceSettings(retention_us, retry)
 
-    def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
+    def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
-        size_max = self._rules.limits.payload_bytes_max
-        too_large = sent.payload is not UNSET and len(bytes(sent.payload)) > size_max
+        payload = call.payload if call.body is UNSET else call.body.sent()
+        size = 0 if payload is UNSET else len(payload)
+        too_large = size > self._rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
@@ -200,6 +203,7 @@ class Intake:
             payload = payload.copy()
             if reason := rules.payload(bytes(payload)):
                 errors.append(FieldError("payload", reason))
+        body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET and (reason := rules.method(sent.method)):
             errors.append(FieldError("method", reason))
         if sent.headers:
@@ -215,7 +219,37 @@ class Intake:
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
             errors += rules.new_tags(sent.tags, "tags")
-        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
+        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
+
+    def _raw_body(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, body: wire.RawBody, errors: list[FieldError]
+    ) -> RawBody | UnsetType:
+        rules = self._rules
+        if sent.payload is not UNSET:
+            errors.append(FieldError("body", "stands beside payload; give one of the two"))
+        if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
+            errors.append(FieldError("body.contentType", reason))
+        if sent.headers:
+            errors += header_conflicts(sent.headers)
+        forms = (body.json, body.text, body.base64)
+        if sum(form is not UNSET for form in forms) != 1:
+            errors.append(FieldError("body", "needs exactly one of json, text and base64"))
+        elif body.json is not UNSET:
+            if reason := rules.payload(bytes(body.json)):
+                errors.append(FieldError("body.json", reason))
+            return RawBody(_or(body.content_type, JSON_TYPE), json=body.json.copy())
+        else:
+            name, default = ("text", TEXT_TYPE) if body.text is not UNSET else ("base64", BINARY_TYPE)
+            raw = RawBody(_or(body.content_type, default), text=body.text, base64=body.base64)
+            try:
+                size = len(raw.sent())
+            except ValueError:
+                errors.append(FieldError(f"body.{name}", "is not base64; use the alphabet with + and /, and padding"))
+                return UNSET
+            if reason := rules.raw_size(size):
+                errors.append(FieldError(f"body.{name}", reason))
+            return raw
+        return UNSET
 
     def _policy(
         self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
@@ -268,7 +302,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         redact_url(timer.url),
         timer.method,
         redact_headers(timer.headers) if timer.headers else {},
-        timer.payload,
+        timer.payload if timer.body is None else UNSET,
         _seconds(timer.timeout_us),
         list(timer.tags),
         timer.attempts,
@@ -279,7 +313,13 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
         UNSET if timer.executed_at is None else format_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
+        UNSET if timer.body is None else raw_body_answer(timer.body),
     )
+
+
+def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
+    """The raw body as clients see it, and may send it again."""
+    return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
 
 
 def _attempt_answer(attempt: Attempt) -> wire.Attempt:

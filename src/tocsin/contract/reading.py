@@ -201,6 +201,7 @@ _FORMS = {
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "retryPolicy": wire.RetryPolicy,
     "requestSpec": agent_wire.RequestSpec,
+    "body": wire.RawBody,
 }
 
 _CHOICES: dict[str, type[StrEnum]] = {
@@ -217,7 +218,6 @@ _MISTAKEN = {
     "timerId": ("id", "as the field is called when creating"),
     "id": ("timerId", "as the field is called when a timer exists"),
     "url": ("callbackUrl", "the URL to call"),
-    "body": ("payload", "any JSON"),
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
     "delay": ("executeAt", "an instant; delays are only for creating"),

@@ -94,8 +94,31 @@ AnswersMode = Annotated[
 ]
 
 
+class RawBody(RequestStruct):
+    """A callback's body that is sent, and signed, exactly as it is; give one of `json`, `text` and `base64`. What is
+    otherwise around the payload comes in headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
+    `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
+
+    json: Annotated[msgspec.Raw, Meta(description="Any JSON, sent to the byte as it was written.")] | UnsetType = UNSET
+    text: Annotated[str, Meta(description="Text, sent in UTF-8.")] | UnsetType = UNSET
+    base64: Annotated[str, Meta(description="Bytes, in base64 with padding.")] | UnsetType = UNSET
+    content_type: (
+        Annotated[
+            str,
+            Meta(
+                description="Its media type. Default: application/json, text/plain; charset=utf-8 or "
+                "application/octet-stream."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+Body = Annotated[RawBody, Meta(description="Sent instead of the envelope with the payload.")]
+
+
 class CreateTimer(RequestStruct):
-    """A timer to be created; give exactly one of `executeAt` and `delay`."""
+    """A timer to be created; give exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
 
     namespace: NamespaceName
     id: TimerId
@@ -103,6 +126,7 @@ class CreateTimer(RequestStruct):
     execute_at: Instant | UnsetType = UNSET
     delay: Duration | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
     method: Method | UnsetType = UNSET
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
@@ -140,13 +164,14 @@ class TimerName(RequestStruct):
 
 class UpdateTimer(RequestStruct):
     """What to change of a pending timer; absent fields stay. Null takes `headers` away; a null `retryPolicy` returns
-    to the namespace's."""
+    to the namespace's. `payload` and `body` replace one another."""
 
     namespace: NamespaceName
     timer_id: TimerId
     execute_at: Instant | UnsetType = UNSET
     callback_url: CallbackUrl | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
     method: Method | UnsetType = UNSET
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
@@ -268,6 +293,15 @@ class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
     max_attempts_duration: Duration | UnsetType = UNSET
 
 
+class RawBodyAnswer(AnswerStruct, rename="camel"):
+    """A callback's raw body, in one of the three forms."""
+
+    content_type: str
+    json: msgspec.Raw | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    base64: str | UnsetType = UNSET
+
+
 class Timer(AnswerStruct):
     """A timer, pending or finished."""
 
@@ -280,7 +314,7 @@ class Timer(AnswerStruct):
     callback_url: CallbackUrl
     method: Method
     headers: Annotated[dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")]
-    payload: Payload
+    payload: Annotated[Payload, Meta(description="Absent where it has a body.")] | UnsetType
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags
     attempts: Annotated[int, Meta(description="Calls made in the present firing.", ge=0)]
@@ -293,6 +327,7 @@ class Timer(AnswerStruct):
     next_attempt_at: Instant | UnsetType = UNSET
     executed_at: Instant | UnsetType = UNSET
     last_error: str | UnsetType = UNSET
+    body: Annotated[RawBodyAnswer, Meta(description="Sent instead of the envelope with a payload.")] | UnsetType = UNSET
 
 
 class TimerPage(AnswerStruct):

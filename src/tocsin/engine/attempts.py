@@ -7,6 +7,7 @@ import msgspec
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.rows import Again, Conclusion, Finish
 from tocsin.model.answer import Done, Outcome, Reschedule, Response, Verdict
+from tocsin.model.raw_body import JSON_TYPE, RawBody
 from tocsin.model.retry import RetryPolicy, next_attempt_at
 from tocsin.model.timer import Attempt, Status, Timer
 
@@ -44,7 +45,10 @@ def conclude(
         after.execute_at = verdict.execute_at
         after.attempts, after.first_attempt_at, after.firing = 0, None, ""
         if verdict.payload is not None:
-            after.payload = verdict.payload.copy()
+            if after.body is None:
+                after.payload = verdict.payload.copy()
+            else:
+                after.body = RawBody(JSON_TYPE, json=verdict.payload.copy())
         return Again(after, verdict.execute_at), "rescheduled"
     again_at = None
     if not verdict.final:

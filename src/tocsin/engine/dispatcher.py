@@ -222,6 +222,7 @@ class Dispatcher:
                 timer.timeout_us,
                 namespace.secret if namespace is not None else None,
                 timer.traceparent,
+                timer.body,
             ),
             partial(self._done, shard, flight, destination),
         )

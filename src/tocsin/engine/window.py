@@ -47,6 +47,7 @@ from tocsin.model.errors import (
     ClusterUpgrading,
     DefiniteFailure,
     IdempotencyConflict,
+    InvalidInput,
     RecordTooNew,
     RecordUndecodable,
     RequestExpired,
@@ -543,7 +544,10 @@ class Window:
             return TimerNotPending(
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
-        timer = op.changes.apply(present.timer, now_us)
+        try:
+            timer = op.changes.apply(present.timer, now_us)
+        except InvalidInput as error:
+            return error
         # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
         timer.firing = self._firing(op)
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at

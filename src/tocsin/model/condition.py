@@ -67,4 +67,4 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 def slim(timer: Timer) -> Timer:
     """What is kept of a finished timer only for its keys: how it ended, and nothing that its namespace doesn't keep."""
-    return msgspec.structs.replace(timer, url=redact_url(timer.url), payload=NULL_PAYLOAD, headers=None)
+    return msgspec.structs.replace(timer, url=redact_url(timer.url), payload=NULL_PAYLOAD, headers=None, body=None)

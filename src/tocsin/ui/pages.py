@@ -79,6 +79,7 @@ class Pages:
             destination=show.destination,
             version_of=show.version,
             pretty_json=show.pretty_json,
+            raw_body=show.raw_body,
             bytes_of=bytes,
             policy_of=policy_of,
         )
