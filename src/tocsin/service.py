@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row, Standing
@@ -23,12 +24,10 @@ from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,
     FieldError,
-    IdempotencyConflict,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
     Overloaded,
-    RecordUndecodable,
     RequestExpired,
     ShardMoved,
     ShardUnavailable,
@@ -41,52 +40,20 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Changes, Status, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
 from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
+from tocsin.ports.store import ListCursor, ListQuery
+from tocsin.views import ListRequest, TimerView, view_of, view_of_stored
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
-#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
-LIST_READS_MAX = 20
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
-#: Timers of a batch that get stored secrets before other requests get their turn.
-_COMPLETED_PER_TURN = 100
-
-
-class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
-    came to."""
-
-    timer: Timer
-    uuid: bytes
-    shard_id: int
-    next_attempt_at: int | None
-    parked: str | None = None
-    outcome: Outcome = Outcome.CREATED
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
-
-    namespace: str
-    statuses: frozenset[Status] = frozenset()
-    tags: tuple[str, ...] = ()
-    id_prefix: str = ""
-    execute_after: int | None = None
-    execute_before: int | None = None
-    limit: int = 100
-    cursor: str | None = None
-    reads_max: int = LIST_READS_MAX
 
 
 class TimerService:
@@ -134,12 +101,12 @@ class TimerService:
         shard_id, uuid = await self._found(timer.namespace, timer.id)
         self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
-            for known in (await self._complete([(timer, condition)])).values():
+            for known in (await complete([(timer, condition)], self.get_many)).values():
                 if isinstance(known, TocsinError):
                     raise known
                 return known
         op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
-        return _view_of(await self._write(shard_id, op), shard_id)
+        return view_of(await self._write(shard_id, op), shard_id)
 
     def begin_create(
         self,
@@ -159,7 +126,7 @@ class TimerService:
         self._check_format(timer, condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
-            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
@@ -183,10 +150,11 @@ class TimerService:
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
         on = conditions if conditions is not None else [None] * len(timers)
-        known = await self._complete([(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)])
+        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
+        known = await complete(incomplete, self.get_many)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
-            settle_as(index, answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         def settle_as(index: int, result: TimerView | TocsinError) -> None:
             nonlocal left
@@ -219,7 +187,7 @@ class TimerService:
     def require_format_2(self, what: str) -> None:
         """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
         field of the request that asks for one."""
-        if not self._supervisor.format_2:
+        if self._shared and not self._supervisor.membership.format_2:
             raise ClusterUpgrading(
                 f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
                 "it; try again when every node runs this release"
@@ -232,7 +200,7 @@ class TimerService:
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
-        return _view_of_stored(row, shard_id)
+        return view_of_stored(row, shard_id)
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
@@ -246,7 +214,7 @@ class TimerService:
             for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
                 row = found.live or found.finished
                 if row:
-                    views[ids[uuid]] = _view_of_stored(row, shard_id)
+                    views[ids[uuid]] = view_of_stored(row, shard_id)
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
@@ -264,41 +232,12 @@ class TimerService:
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
-        return _view_of(answer, shard_id)
+        return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
-
-    async def _complete(self, timers: Sequence[tuple[Timer, Condition | None]]) -> dict[int, TimerView | TocsinError]:
-        """Gives the timers the stored secrets that they name as redacted. By the identity of the timer, what is answered
-        already: errors of those for which that fails; and repetitions, whose secrets may be stored no more."""
-        known: dict[int, TimerView | TocsinError] = {}
-        turns = 0
-        for namespace in {timer.namespace for timer, _ in timers}:
-            wanted = [(timer, condition) for timer, condition in timers if timer.namespace == namespace]
-            try:
-                stored = await self.get_many(namespace, {timer.id for timer, _ in wanted})
-            except TocsinError as error:
-                known.update((id(timer), error) for timer, _ in wanted)
-                continue
-            for timer, condition in wanted:
-                turns += 1
-                if turns % _COMPLETED_PER_TURN == 0:
-                    await asyncio.sleep(0)
-                view = stored.get(timer.id)
-                former = None if view is None else view.timer
-                try:
-                    if condition is not None and view is not None and condition.is_repeated(view.timer):
-                        known[id(timer)] = msgspec.structs.replace(view, outcome=Outcome.REPLAYED)
-                        continue
-                    timer.url = with_url(timer.url, None if former is None else former.url)
-                    if timer.headers is not None:
-                        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
-                except (InvalidInput, IdempotencyConflict) as error:
-                    known[id(timer)] = error
-        return known
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)
@@ -628,9 +567,7 @@ class TimerService:
         cursor: ListCursor | None = query.cursor
         for _ in range(request.reads_max):
             page = await self._read(self._context.store.list(query))
-            views.extend(
-                _view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
-            )
+            views.extend(view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
             cursor = page.cursor
             if cursor is None or len(views) >= request.limit:
                 break
@@ -642,24 +579,3 @@ class TimerService:
 _WRITES = {Kind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: Kind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")
-
-
-def _view_of(row: Row | None, shard_id: int) -> TimerView:
-    assert row is not None
-    at, uuid = row.key
-    if isinstance(row, Standing):
-        next_at = at if row.timer.status is Status.PENDING else None
-        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
-    return TimerView(row.timer, uuid, shard_id, at)
-
-
-def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
-    try:
-        timer = decode_record(row.record)
-    except RecordUndecodable as error:
-        reason = f"its stored record can't be read: {error}"
-        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
-        timer.tags = row.tags
-    if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
-    return TimerView(timer, row.uuid, shard_id, None)
