@@ -107,7 +107,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
     body = form(
         payload='{"a": 1.10}',
         tags="x, y,,",
-        retry=True,
+        retry="own",
         max_duration="1h",
         headers=[("A", "b")],
         timeout="2,5",
@@ -115,6 +115,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
     ).body()
     assert msgspec.json.decode(msgspec.json.encode(body)) == {
         "namespace": "default", "id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "5m", "payload": {"a": 1.1},
+        "onConflict": "reject",
         "method": "PUT", "headers": {"A": "b"}, "callbackTimeoutSeconds": 2.5, "tags": ["x", "y"],
         "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3, "maxInterval": "4h",
                         "maxAttemptsDuration": "1h"},
@@ -124,7 +125,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
 
 def test_all_bad_fields_are_named_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
-        form(payload='{\n"a" 1}', timeout="soon", retry=True, attempts="many").body()
+        form(payload='{\n"a" 1}', timeout="soon", retry="own", attempts="many").body()
     paths = {error.path: error.reason for error in refused.value.errors}
     assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
     assert "line 2, column 5" in paths["payload"]

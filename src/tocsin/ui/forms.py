@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tocsin.contract.convert import raw_body_answer, timer_answer
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
@@ -47,7 +48,8 @@ def header_pairs(form: Fields) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class TimerForm:
-    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`."""
+    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`; `retry` is `usual`, which is the namespace's
+    policy, `own`, or `none` for a single attempt."""
 
     namespace: str = "default"
     id: str = ""
@@ -63,12 +65,15 @@ class TimerForm:
     raw: str = ""
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
-    retry: bool = False
+    retry: str = "usual"
     attempts: str = str(DEFAULT_POLICY.max_attempts)
     initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
     multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
     max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
     max_duration: str = ""
+    #: The timer that this is a copy of: it has the secrets that the fields don't show.
+    like: str = ""
+    like_namespace: str = ""
 
     @classmethod
     def read(cls, form: Fields) -> TimerForm:
@@ -87,18 +92,21 @@ class TimerForm:
             raw=form.exact("raw"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),
-            retry="retry" in form,
+            retry=form.get("retry", "usual"),
             attempts=form.get("attempts"),
             initial_interval=form.get("initial_interval"),
             multiplier=form.get("multiplier"),
             max_interval=form.get("max_interval"),
             max_duration=form.get("max_duration"),
+            like=form.exact("like"),
+            like_namespace=form.exact("like_namespace"),
         )
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
         """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
-        policy = timer.retry or DEFAULT_POLICY
+        single = timer.retry is not None and timer.retry.max_attempts == 1
+        policy = DEFAULT_POLICY if timer.retry is None or single else timer.retry
         total = policy.max_duration_us
         return cls(
             namespace=timer.namespace,
@@ -111,7 +119,7 @@ class TimerForm:
             raw="" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
-            retry=timer.retry is not None,
+            retry="usual" if timer.retry is None else "none" if single else "own",
             attempts=str(policy.max_attempts),
             initial_interval=format_duration(policy.initial_interval_us),
             multiplier=f"{policy.backoff_multiplier:g}",
@@ -122,7 +130,9 @@ class TimerForm:
     def body(self) -> Body:
         """The request to create it, as a client of the API would send it. InvalidInput for what can't be one."""
         errors: list[FieldError] = []
-        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
+        body: Body = {
+            "namespace": self.namespace, "id": self.id, "callbackUrl": self.url, "onConflict": OnConflict.REJECT.value,
+        }  # fmt: skip
         try:
             body.update(
                 read_when(
@@ -150,8 +160,10 @@ class TimerForm:
             body["headers"] = dict(self.headers)
             if len(body["headers"]) < len(self.headers):
                 errors.append(FieldError("headers", "has a name twice; give each header once"))
-        if self.retry:
+        if self.retry == "own":
             body["retryPolicy"] = self._policy(errors)
+        elif self.retry == "none":
+            body["retryPolicy"] = {"maxAttempts": 1}
         if self.timeout != _DEFAULT_TIMEOUT:
             body["callbackTimeoutSeconds"] = _number("callbackTimeoutSeconds", self.timeout, errors)
         tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
@@ -184,7 +196,7 @@ class TimerForm:
         if self.when == "keep":
             body.pop("delay", None)
             body.pop("executeAt", None)
-        del body["namespace"], body["id"]
+        del body["namespace"], body["id"], body["onConflict"]
         empty: Body = {
             "payload": NULL_PAYLOAD,
             "method": "POST",
@@ -254,6 +266,8 @@ def command(server: str, body: Mapping[str, Any]) -> str:
         for name, flag in (("delay", "in"), ("executeAt", "at"))
         if name in body
     ]
+    if "onConflict" in body:
+        parts.append(f"--on-conflict {body['onConflict']}")
     if "payload" in body:
         parts.append(f"--payload {shlex.quote(bytes(body['payload']).decode())}")
     if "body" in body:
