@@ -23,14 +23,15 @@ function* slices(ids, most, octetsMax) {
   if (slice.length) yield slice;
 }
 
+// What the server answered; false for a refusal, which is said, null for no answer.
 async function step(url, fields) {
   const answer = await post(url, new URLSearchParams(fields)).catch(() => null);
   if (answer?.ok) return answer.json();
   if (answer) sayAnswer(answer);
-  return null;
+  return answer && false;
 }
 
-// The answers to every step in turn; null, and no further one, when a step failed.
+// The answers to every step in turn; false or null, and no further one, when a step failed.
 async function* answers(place, ids, sure, stopped) {
   const { step: url, namespace, asked, max, bytesMax } = place.dataset;
   if (ids) {
@@ -52,9 +53,9 @@ async function* answers(place, ids, sure, stopped) {
 
 // Adds up what the steps say.
 async function run(place, ids, sure, stopped, show) {
-  const sum = { pending: 0, other: 0, named: [], hosts: new Map(), refused: [], failed: false };
+  const sum = { pending: 0, other: 0, named: [], hosts: new Map(), refused: [], failed: false, lost: false };
   for await (const answer of answers(place, ids, sure, stopped)) {
-    if (!answer) { sum.failed = true; break; }
+    if (!answer) { sum.failed = true; sum.lost = answer === null; break; }
     sum.pending += answer.pending;
     sum.other += answer.other;
     sum.named.push(...answer.named.slice(0, NAMED_MAX - sum.named.length));
@@ -91,7 +92,7 @@ const mono = (text, href) => {
 function showCounted(place, sum) {
   const hosts = [...sum.hosts].sort((a, b) => b[1] - a[1]);
   const said = sum.other ? ` The other ${number(sum.other)} selected ${sum.other === 1 ? "has" : "have"} finished already.` : "";
-  place.querySelector("[data-said]").textContent = sum.pending ? `They will not ring.${said}` : "Nothing of it is pending, so there is nothing to cancel.";
+  place.querySelector("[data-said]").textContent = sum.pending ? `They will not fire.${said}` : "Nothing of it is pending, so there is nothing to cancel.";
   list(place, sum.named.map((id) => [mono(id)]), sum.pending - sum.named.length);
   const calls = place.querySelector("[data-hosts]");
   calls.textContent = `They call ${hosts.slice(0, 4).map(([host, many]) => `${host} (${number(many)})`).join(", ")}${hosts.length > 4 ? ` and ${number(hosts.length - 4)} more destinations` : ""}.`;
@@ -102,10 +103,10 @@ function showDone(place, sum, counted, stopped) {
   const canceled = sum.pending - sum.refused.length;
   place.querySelector("h2").textContent = `${number(canceled)} of ${number(counted)} canceled`;
   const words = [];
-  if (sum.failed) words.push("Then a request failed. What became of its timers isn’t known; counting again tells how many are left.");
+  if (sum.failed) words.push(`Then ${sum.lost ? "the server did not answer" : "a request failed"}. What became of its timers isn’t known; counting again tells how many are left.`);
   else if (stopped && canceled < counted) words.push("Stopped. The others are as they were.");
-  else if (!sum.refused.length && canceled === counted) words.push("None of them rings. An attempt that was under way may still arrive.");
-  else if (canceled < counted) words.push("The others had rung, changed or gone before their turn came.");
+  else if (!sum.refused.length && canceled === counted) words.push("None of them fires. An attempt that was under way may still arrive.");
+  else if (canceled < counted) words.push("The others had fired, changed or gone before their turn came.");
   if (sum.refused.length) words.push("These were refused:");
   place.querySelector("[data-said]").textContent = words.join(" ");
   place.querySelector("[data-hosts]").hidden = true;
@@ -139,7 +140,7 @@ export async function cancelMany(url, ids, done) {
     if (stopped) return;
     bar.hidden = true;
     place.querySelector("h2").textContent = sum.failed ? "Cancel timers?" : `Cancel ${timers(sum.pending)}?`;
-    if (sum.failed) said.textContent = "They could not be counted. Nothing was done.";
+    if (sum.failed) said.textContent = `They could not be counted${sum.lost ? ", because the server does not answer" : ""}. Nothing was done, and the selection is kept.`;
     else showCounted(place, sum);
     go.textContent = sum.failed ? "Count again" : `Cancel ${timers(sum.pending)}`;
     go.hidden = !sum.failed && !sum.pending;
@@ -163,7 +164,7 @@ export async function cancelMany(url, ids, done) {
       bar.value = Math.min(sofar.pending, counted);
       said.textContent = `${number(sofar.pending - sofar.refused.length)} of ${number(counted)} canceled`;
     });
-    done();
+    if (!sum.failed) done();
     bar.hidden = true;
     showDone(place, sum, counted, halted);
     go.textContent = "Count again";

@@ -57,7 +57,7 @@ export function showTimes(within = document) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
-  for (const element of within.querySelectorAll("[data-zone]")) put(element, zoneWords());
+  for (const element of within.querySelectorAll("[data-zone]")) put(element, element.dataset.zone === "name" ? (utc ? "UTC" : zoneName) : zoneWords());
   count(within);
 }
 
@@ -97,6 +97,13 @@ export function zoneMinutes(localText) {
   const at = new Date(localText);
   return Number.isNaN(at.getTime()) ? 0 : -at.getTimezoneOffset();
 }
+
+// The time of day, of seconds since 1970.
+export const clock = (seconds, whole = false) => formatted(seconds * 1000).slice(11, whole ? 19 : 16);
+
+// An instant as a field for date and time shows it, and back, in the zone in use.
+export const fieldText = (ms) => formatted(ms).replace(" ", "T");
+export const fieldInstant = (text) => new Date(utc ? `${text}Z` : text).getTime();
 
 export function startTimes() {
   const button = document.querySelector("[data-act='zone']");

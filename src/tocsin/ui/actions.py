@@ -131,8 +131,8 @@ class ActionHandlers:
             found = [views[timer_id] for timer_id in ids if timer_id in views]
             pending = [view for view in found if view.timer.status is Status.PENDING]
             hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
-            template = "timers/sure_part.html" if visit.fragment else "timers/sure.html"
-            return self._pages.page(template, visit, title="Cancel timers", pending=pending, hosts=hosts, **values)
+            title = "Cancel timers"
+            return self._pages.page("timers/sure.html", visit, title=title, pending=pending, hosts=hosts, **values)
         refused = await cancel_all(self._service, namespace, ids)
         return self._pages.page("timers/canceled.html", visit, title="Canceled", refused=refused, **values)
 

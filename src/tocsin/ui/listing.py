@@ -42,6 +42,11 @@ class Listing:
     reached_us: int | None = None
 
     @property
+    def ids(self) -> list[str]:
+        """Of all that is shown."""
+        return [view.timer.id for view in (*self.views, *([] if self.exact is None else [self.exact]))]
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing to show, now or later."""
         return not self.views and self.exact is None and self.cursor is None

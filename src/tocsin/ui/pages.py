@@ -20,6 +20,7 @@ from tocsin.model.visible import visible, visible_name
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import show as calls
+from tocsin.ui.filters import utc_field
 from tocsin.ui.sessions import Visitor
 from tocsin.ui.visit import Visit
 
@@ -70,6 +71,8 @@ class Pages:
         environment.globals.update(asset=assets.url, places=PLACES, version=__version__, state_of=show.state_of)
         environment.filters.update(
             utc=show.utc,
+            utc_field=utc_field,
+            room=show.id_room,
             rfc3339=show.rfc3339,
             span=show.span,
             latency=show.milliseconds,

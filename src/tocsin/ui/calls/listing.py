@@ -41,6 +41,11 @@ class CallListing:
     exact: CallRecord | None = None
 
     @property
+    def names(self) -> list[str]:
+        """Of all that is shown."""
+        return [call.name for call in (*self.calls, *([] if self.exact is None else [self.exact]))]
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing to show."""
         return not self.calls and self.exact is None
