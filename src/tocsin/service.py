@@ -18,6 +18,7 @@ from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
+from tocsin.model.condition import Condition
 from tocsin.model.errors import (
     Conflict,
     FieldError,
@@ -31,6 +32,7 @@ from tocsin.model.errors import (
     ShardUnavailable,
     StoreCorrupted,
     StoreError,
+    TimerExists,
     TimerNotFound,
     TocsinError,
     Unavailable,
@@ -118,13 +120,15 @@ class TimerService:
 
     # ------------------------------------------------------------------ timers
 
-    async def create(self, timer: Timer) -> TimerView:
+    async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns. Secrets that it
         names as redacted are those of the timer that is stored under its name, pending or finished, when this begins.
 
         Raises InvalidInput, NamespaceNotFound, Unavailable.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
+        if condition is not None and await self.get_many(timer.namespace, [timer.id]):
+            raise TimerExists(f"timer {timer.id!r} exists in namespace {timer.namespace!r}")
         if withheld(timer.url, timer.headers):
             for refused in (await self._complete([timer])).values():
                 raise refused

@@ -74,13 +74,15 @@ async def test_a_first_timer_is_created_counted_down_and_rings(shown: Window, in
     await expect(page.locator("#equal")).to_contain_text('"delay": "3s"')
     await expect(page.locator("#equal")).to_contain_text("tocsin timers create")
     await page.get_by_role("button", name="Create the timer").click()
-    await expect(page.get_by_text("Created. It is on disk.")).to_be_visible()
+    await expect(page.get_by_text("Created and stored.")).to_be_visible()
     assert "did=" not in page.url
     await expect(page.locator(".lead .away")).to_have_text("in 2 s")
     await shown.picture("journey-counting")
     await calls.count(1)
     await expect(page.locator(".lead .state")).to_have_text("done")
     await expect(page.locator(".line")).to_contain_text("Answered 200")
+    # What an action said of the timer goes when the timer has changed.
+    await expect(page.locator("[data-said]")).to_have_count(0)
     await expect(page.get_by_role("button", name="Run again now")).to_be_visible()
 
 
@@ -278,10 +280,12 @@ async def test_one_timer_is_moved_changed_canceled_and_brought_back(shown: Windo
     assert (got["tags"], got["payload"], got["executeAt"]) == (["eu", "vip"], {"a": 1}, "2040-07-01T10:00:00Z")
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.locator(".lead .state")).to_have_text("canceled")
-    await page.get_by_role("button", name="Undo").click()
+    await page.get_by_role("button", name="Create it again").click()
+    await expect(page.locator("h1")).to_have_text("t-run-2")
     await expect(page.locator(".lead .state")).to_have_text("pending")
-    got = await api.get("t")
+    got = await api.get("t-run-2")
     assert (got["status"], got["tags"], got["executeAt"]) == ("pending", ["eu", "vip"], "2040-07-01T10:00:00Z")
+    assert (await api.get("t"))["status"] == "canceled"
 
 
 async def test_an_action_that_comes_too_late_says_so(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
@@ -290,7 +294,7 @@ async def test_an_action_that_comes_too_late_says_so(shown: Window, api: Api, in
     await shown.go("/timers/default/t")
     async with deaf(shown):
         await api("timers/delete", namespace="default", timerId="t")
-        await page.get_by_role("button", name="Ring now").click()
+        await page.get_by_role("button", name="Fire now").click()
     await expect(page.get_by_role("alert")).to_contain_text("finished")
     await expect(page.locator(".lead .state")).to_have_text("canceled")
 
@@ -320,7 +324,13 @@ async def test_failures_show_their_attempts(shown: Window, api: Api, inbox: tupl
     await expect(page.locator(".line")).to_contain_text("No attempts are left.")
     calls.default = (200, b"")
     await page.get_by_role("button", name="Run again now").click()
+    await expect(page.locator("h1")).to_have_text("sad-run-2")
     await expect(page.locator(".lead .state")).to_have_text("done")
+    # What happened before stays where it was, one click away.
+    await page.get_by_role("navigation", name="Runs").get_by_role("link", name="sad").click()
+    await expect(page.locator(".line")).to_contain_text("No attempts are left.")
+    await page.get_by_role("link", name="sad-run-2").click()
+    await expect(page.locator("h1")).to_have_text("sad-run-2")
     await shown.go("/")
     await expect(page.locator("main")).to_contain_text("HTTP_503")
 

@@ -17,7 +17,9 @@ const colours = HighlightStyle.define([
 const looks = EditorView.theme({
   "&": { border: "1px solid var(--edge-strong)", borderRadius: "8px", background: "var(--card)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "2px" },
-  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", minHeight: "170px", maxHeight: "480px", overflow: "auto" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "480px", overflow: "auto" },
+  // On the scroller it would leave the gutters as short as the text.
+  ".cm-content, .cm-gutter": { minHeight: "170px" },
   ".cm-gutters": { background: "var(--paper)", color: "var(--ink-soft)", border: "0", borderRight: "1px solid var(--edge)" },
   ".cm-activeLine, .cm-activeLineGutter": { background: "var(--hover)" },
   ".cm-content": { caretColor: "var(--ink)" },

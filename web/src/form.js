@@ -1,9 +1,20 @@
 // The form of a timer or a call: quick choices, header rows, the zone of a date, and the editor, which loads only here.
-import { zoneMinutes } from "./times.js";
+import { localWords, zoneMinutes } from "./times.js";
 
-function setZones() {
-  for (const hidden of document.querySelectorAll("[data-zone-of]")) {
-    hidden.value = String(zoneMinutes(hidden.form.elements[hidden.dataset.zoneOf].value));
+// At the moment when a form is read, whoever reads it.
+function setZones(event) {
+  for (const hidden of event.target.querySelectorAll("[data-zone-of]")) {
+    event.formData.set(hidden.name, String(zoneMinutes(event.target.elements[hidden.dataset.zoneOf].value)));
+  }
+}
+
+// What a date comes to, beside it.
+function showDates() {
+  for (const note of document.querySelectorAll("[data-note-of]")) {
+    const [words, tone] = localWords(note.closest("form").elements[note.dataset.noteOf].value);
+    if (note.textContent !== words) note.textContent = words;
+    note.hidden = !words;
+    note.dataset.tone = tone;
   }
 }
 
@@ -74,10 +85,14 @@ function startEditor(form) {
 
 export function startForm() {
   // Every form that holds a date of the person's own zone, wherever it comes from.
-  document.addEventListener("change", setZones);
-  document.addEventListener("submit", setZones, { capture: true });
-  document.addEventListener("tocsin:zone", setZones);
-  setZones();
+  document.addEventListener("formdata", setZones);
+  for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);
+  setUpForm();
+}
+
+// The form of the page, which may have come just now.
+export function setUpForm() {
+  showDates();
   const form = document.querySelector("form[data-form]");
   if (!form) return;
   form.addEventListener("click", (event) => clicked(event, form));
@@ -98,7 +113,8 @@ export function startForm() {
       event.target.removeAttribute("aria-invalid");
       document.getElementById(wrong)?.remove();
     }
-    if (/^(attempts|initial_interval|multiplier|max_interval|max_duration)$/.test(event.target.name)) form.elements.retry.checked = true;
+    const own = /^(attempts|initial_interval|multiplier|max_interval|max_duration)$/.test(event.target.name);
+    if (own) form.querySelector("input[name='retry'][value='own']").checked = true;
   });
   showChips(form);
   startEditor(form);

@@ -7,6 +7,7 @@ import { startList } from "./list.js";
 import { startForm } from "./form.js";
 import { startKeys } from "./keys.js";
 import { startRows } from "./rows.js";
+import { startSend } from "./send.js";
 import { startStars } from "./star.js";
 import { say } from "./say.js";
 
@@ -80,6 +81,10 @@ document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target.id === "dialog-body") document.getElementById("dialog").showModal();
 });
 
+document.addEventListener("htmx:oobAfterSwap", (event) => showTimes(event.target));
+// What an action said of a timer or call is so until that changes.
+document.addEventListener("tocsin:changed", () => { for (const said of document.querySelectorAll("[data-said]")) if (said.closest("#bulk") === null) said.remove(); });
+
 // A button that was pressed shall not be pressed twice.
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
@@ -91,7 +96,7 @@ document.addEventListener("submit", (event) => {
 // What an action said is said once, not again with each reload.
 if (new URLSearchParams(location.search).has("did")) {
   const here = new URL(location);
-  here.searchParams.delete("did");
+  for (const name of ["did", "of"]) here.searchParams.delete(name);
   history.replaceState(history.state, "", here);
 }
 
@@ -100,6 +105,7 @@ startRows();
 startList();
 startStars();
 startForm();
+startSend();
 startKeys();
 startLive();
 

@@ -91,11 +91,39 @@ function count(within) {
   }
 }
 
-// Minutes that the zone in use lies east of UTC at a date and time as the field gives it.
+// The instants that a date and time as a field gives it may mean in the zone in use, the earliest first: none where clocks
+// skip it, two where it comes twice.
+function readings(localText) {
+  const asUtc = new Date(`${localText}Z`).getTime();
+  if (utc || Number.isNaN(asUtc)) return Number.isNaN(asUtc) ? [] : [asUtc];
+  const offset = (ms) => -new Date(ms).getTimezoneOffset() * 60000;
+  // Whatever changes on that day, these are the offsets before and after.
+  const offsets = new Set([offset(asUtc - 86400000), offset(asUtc + 86400000)]);
+  return [...offsets].map((each) => asUtc - each).filter((ms) => asUtc - ms === offset(ms)).sort((a, b) => a - b);
+}
+
+// The instant that counts: the first, or, where clocks skip the time, as much later as they are put forward.
+function localInstant(localText) {
+  return readings(localText)[0] ?? new Date(localText).getTime();
+}
+
+// Minutes by which such a text is ahead of UTC.
 export function zoneMinutes(localText) {
-  if (utc || !localText) return 0;
-  const at = new Date(localText);
-  return Number.isNaN(at.getTime()) ? 0 : -at.getTimezoneOffset();
+  const minutes = (new Date(`${localText}Z`).getTime() - localInstant(localText)) / 60000;
+  return Number.isFinite(minutes) ? Math.round(minutes) : 0;
+}
+
+// What such a text comes to, in words, and the tone of that.
+export function localWords(localText) {
+  const ms = localInstant(localText);
+  if (!localText || Number.isNaN(ms)) return ["", ""];
+  const found = readings(localText).length;
+  if (ms < nowMs()) return [`That was ${away(ms)}: it fires at once.`, "retrying"];
+  const shown = (each) => formatted(each).slice(11, 16);
+  const written = localText.slice(11, 16);
+  if (found === 0) return [`${written} does not exist on that day, because clocks go forward: it fires at ${shown(ms)}, ${away(ms)}.`, "retrying"];
+  if (found > 1) return [`${written} comes twice on that day, because clocks go back: it fires at the first, ${away(ms)}.`, "retrying"];
+  return [`That is ${away(ms)}.`, ""];
 }
 
 // The time of day, of seconds since 1970.
@@ -103,7 +131,7 @@ export const clock = (seconds, whole = false) => formatted(seconds * 1000).slice
 
 // An instant as a field for date and time shows it, and back, in the zone in use.
 export const fieldText = (ms) => formatted(ms).replace(" ", "T");
-export const fieldInstant = (text) => new Date(utc ? `${text}Z` : text).getTime();
+export const fieldInstant = (text) => (text ? localInstant(text) : NaN);
 
 export function startTimes() {
   const button = document.querySelector("[data-act='zone']");

@@ -22,6 +22,10 @@ class KeyRing(Protocol):
     def required(self) -> bool:
         """Whether a request without a key is refused."""
 
+    @property
+    def insecure(self) -> bool:
+        """Whether a setting keeps it from that."""
+
     def expired(self, hash: str) -> bool:
         """Whether the key of that hash is known, and its time is over."""
 

@@ -32,6 +32,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return int(full * (1.0 - 0.1 * jitter))
 
 
+#: What a timer gets where neither it nor its namespace says otherwise: 10 attempts over about 8.5 hours, which outlast a
+#: restart, a deployment that is rolled back, and a night.
+DEFAULT_POLICY = RetryPolicy(10, None, 5 * US_PER_SECOND, 3.0, 4 * 3_600 * US_PER_SECOND)
 #: What a timer without a policy of its own gets: one attempt.
 SINGLE_ATTEMPT = RetryPolicy(max_attempts=1)
 

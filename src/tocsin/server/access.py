@@ -40,7 +40,7 @@ class KeyRing:
     ) -> None:
         self._store = store
         self._published = published
-        self._insecure = insecure
+        self.insecure = insecure
         self._expiry_notice_s = expiry_notice_s
         self._now_s = now_s
         self._keys: dict[str, ApiKey] = {}
@@ -53,7 +53,7 @@ class KeyRing:
     @property
     def required(self) -> bool:
         """Whether a request without a key is refused."""
-        return not self._insecure and (self._published or self._any_seen)
+        return not self.insecure and (self._published or self._any_seen)
 
     def lookup(self, hash: str) -> ApiKey | None:
         """The key in force of that hash, or None."""

@@ -230,6 +230,8 @@ class Server:
             agent=self._calls,
             hosts=hosts,
             relay=ask,
+            # Behind a shared port, or as one of several nodes, it might reach another.
+            own_url=self.url if private and not shared and settings.workers == 1 else None,
             limits=settings.ui_limits(),
         )
         self._pages.start()

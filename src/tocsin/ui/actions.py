@@ -1,36 +1,46 @@
-"""What people do to timers that exist: cancel one or many, ring now, move, create again."""
+"""What people do to timers that exist: cancel one or many, fire now, move, run again under another id."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.contract import wire
 from tocsin.contract.convert import Intake
-from tocsin.contract.instants import format_instant
+from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, TimerNotPending, TocsinError
 from tocsin.model.instants import parse_duration
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Status
 from tocsin.service import TimerService
 from tocsin.ui.cancels import NAMED_MAX, cancel_all, too_many
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.limits import UiLimits
+from tocsin.ui.names import anew, create_under_free_id, run_ids
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import destination, timer_path
 from tocsin.ui.visit import Handler, Visit
-from tocsin.ui.whenever import read_when
+from tocsin.ui.whenever import passed, read_when
 
 
 class ActionHandlers:
     """Every change is answered by a redirect to a page that says it, or by the page with the reason of the refusal."""
 
     def __init__(
-        self, service: TimerService, intake: Intake, pages: Pages, detail: DetailHandlers, limits: UiLimits
+        self,
+        service: TimerService,
+        intake: Intake,
+        pages: Pages,
+        detail: DetailHandlers,
+        limits: UiLimits,
+        *,
+        id_chars_max: int,
     ) -> None:
+        self._id_chars_max = id_chars_max
         self._service = service
         self._intake = intake
         self._pages = pages
@@ -41,7 +51,7 @@ class ActionHandlers:
         """Methods, paths, handlers."""
         return [
             ("POST", "/timers/cancel", self.cancel),
-            ("POST", "/timers/ring", self.ring),
+            ("POST", "/timers/fire", self.fire),
             ("POST", "/timers/move", self.move),
             ("POST", "/timers/again", self.again),
             ("POST", "/timers/cancel-many", self.cancel_many),
@@ -56,16 +66,18 @@ class ActionHandlers:
             return await self._detail.of(visit, namespace, timer_id, status=409, problem=_sentence(error))
         return _to(namespace, timer_id, "canceled")
 
-    async def ring(self, visit: Visit) -> Response:
+    async def fire(self, visit: Visit) -> Response:
         """Moves one to now."""
-        return await self._moved(visit, format_instant(visit.now_us), "ringing")
+        return await self._moved(visit, format_instant(visit.now_us), "firing")
 
     async def move(self, visit: Visit) -> Response:
-        """Moves one to another time."""
+        """Moves one to another time, which must not have passed."""
         try:
             when = read_when(visit.form)
             if "delay" in when:
                 when = {"executeAt": format_instant(visit.now_us + parse_duration(when["delay"]))}
+            elif passed(parse_instant(when["executeAt"]), visit.now_us):
+                raise ValueError(f"{when['executeAt']} has passed; use “Fire now” to fire it at once")
         except (InvalidInput, ValueError) as error:
             namespace, timer_id = self._writable(visit)
             return await self._detail.of(visit, namespace, timer_id, status=400, problem=f"When? {error}.")
@@ -83,8 +95,8 @@ class ActionHandlers:
         return _to(namespace, timer_id, did)
 
     async def again(self, visit: Visit) -> Response:
-        """Creates a finished timer again as it was, to ring now, or with `when=same` at its own time, if that lies ahead:
-        the undoing of a cancel."""
+        """Creates another timer like a finished one, under a new id, so that the finished one keeps its history: to fire now,
+        or with `when=same` at the former's own time, if that lies ahead."""
         namespace, timer_id = self._writable(visit)
         former = (await self._service.get(namespace, timer_id)).timer
         if former.status is Status.PENDING:
@@ -93,24 +105,13 @@ class ActionHandlers:
         same = visit.form.get("when") == "same" and former.execute_at > visit.now_us
         try:
             checked = self._intake.changes(wire.UpdateTimer(namespace, timer_id, callback_url=former.url), visit.now_us)
+            timer = anew(former, former.execute_at if same else visit.now_us, visit.now_us)
+            if checked.url is not msgspec.UNSET:
+                timer.url = checked.url
+            made = await create_under_free_id(self._service, timer, run_ids(timer_id, self._id_chars_max))
         except InvalidInput as error:
             return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
-        timer = Timer(
-            namespace,
-            timer_id,
-            former.execute_at if same else visit.now_us,
-            former.url if checked.url is msgspec.UNSET else checked.url,
-            visit.now_us,
-            visit.now_us,
-            former.payload,
-            former.method,
-            former.headers,
-            former.retry,
-            former.timeout_us,
-            former.tags,
-        )
-        await self._service.create(timer)
-        return _to(namespace, timer_id, "again" if same else "ringing")
+        return _to(namespace, made, "again", of=timer_id)
 
     async def cancel_many(self, visit: Visit) -> Response:
         """First shows how many and which; does it when told so, and tells what became of each that was refused."""
@@ -142,9 +143,9 @@ class ActionHandlers:
         return namespace, timer_id
 
 
-def _to(namespace: str, timer_id: str, did: str) -> Response:
+def _to(namespace: str, timer_id: str, did: str, **more: str) -> Response:
     path = timer_path(namespace, timer_id)
-    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}did={did}", 303)
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{urlencode({'did': did, **more})}", 303)
 
 
 def _sentence(error: TocsinError) -> str:

@@ -31,9 +31,12 @@ from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
+from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, Visitor
 from tocsin.ui.unbuilt import UNBUILT
 from tocsin.ui.visit import Fields, Handler, NewCookie, Relayed, Visit, read_form
+from tocsin.ui.welcome import PREFIX as WELCOME
+from tocsin.ui.welcome import WelcomeHandlers
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -70,6 +73,8 @@ class Ui:
         proxies: Proxies,
         figures: Figures,
         gathered: Gathered,
+        paused: Paused,
+        welcome: WelcomeHandlers,
         streams: Streams,
         clock: Clock,
         limits: UiLimits,
@@ -83,6 +88,8 @@ class Ui:
         self._proxies = proxies
         self._figures = figures
         self._gathered = gathered
+        self._paused = paused
+        self._welcome = welcome
         self._streams = streams
         self._clock = clock
         self._limits = limits
@@ -96,6 +103,7 @@ class Ui:
         """Ends the open streams, for which a server that stops would wait otherwise. Idempotent."""
         self._streams.close()
         await self._gathered.close()
+        await self._paused.close()
         if self._rolling is not None:
             self._rolling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -138,6 +146,8 @@ class Ui:
         path = request.url.path
         if path.startswith(PREFIX) and request.method in _SAFE:
             return self._asset(request, path)
+        if path.startswith(WELCOME) and request.method == "POST":
+            return await self._received(request, receive)
         if not self._assets.built:
             return HTMLResponse(UNBUILT, 503 if path == "/" else 404)
         name, secure = cookie_name(self._hosts, request)
@@ -153,6 +163,13 @@ class Ui:
         if fresh:
             response.set_cookie(name, cookie, path="/", httponly=True, samesite="strict", secure=secure)
         return response
+
+    async def _received(self, request: Request, receive: Receive) -> Response:
+        """A callback of this server to itself: no form of a page, so that it is asked for no token of one."""
+        try:
+            return await self._welcome.receive(request, receive)
+        except TocsinError as error:
+            return PlainTextResponse(message_of(error, ""), kind_of(error).status)
 
     async def _visit(self, request: Request, receive: Receive, cookie: str) -> Response:
         """The answer, errors included."""

@@ -37,7 +37,9 @@ from tocsin.ui.live import Streams
 from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
+from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, SignIns
+from tocsin.ui.welcome import WelcomeHandlers
 
 
 def compose(
@@ -55,6 +57,7 @@ def compose(
     agent: AgentSource,
     hosts: Hosts,
     relay: Relay | None = None,
+    own_url: str | None = None,
     limits: UiLimits | None = None,
     assets: Assets | None = None,
 ) -> Ui:
@@ -67,18 +70,21 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
+    paused = Paused(service, clock)
     pages = Pages(assets, keys=keys)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
-    detail = DetailHandlers(service, pages, figures)
+    detail = DetailHandlers(service, pages, figures, id_chars_max=rules.limits.id_chars_max)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
     call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
+    welcome = WelcomeHandlers(service, intake, rules, pages, own_url=own_url, now_us=clock.now_us)
     parts = (
-        OverviewHandlers(service, pages, gathered, streams, agent, limits),
+        OverviewHandlers(service, pages, gathered, streams, agent, limits, paused, welcome),
+        welcome,
         EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
-        EditHandlers(service, intake, pages, lists, keys=keys),
-        ActionHandlers(service, intake, pages, detail, limits),
+        EditHandlers(service, intake, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
+        ActionHandlers(service, intake, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
         CancelHandlers(service, pages, lists, limits),
         OperatorPages(service, intake, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
@@ -97,6 +103,8 @@ def compose(
         proxies=proxies or Proxies(),
         figures=figures,
         gathered=gathered,
+        paused=paused,
+        welcome=welcome,
         streams=streams,
         clock=clock,
         limits=limits,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
@@ -12,24 +12,26 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
 from tocsin.ui.figures import Figures
+from tocsin.ui.names import neighbours
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import relative, span
 from tocsin.ui.visit import Handler, Visit
 
 #: What a page says after an action, by the word that the action leaves in the URL.
 SAID = {
-    "created": "Created. It is on disk.",
+    "created": "Created and stored.",
+    "replaced": "Replaced: this is what the id stands for now.",
     "changed": "Changed.",
     "canceled": "Canceled. An attempt that was under way may still arrive.",
     "moved": "Moved to its new time.",
-    "ringing": "It rings now.",
-    "again": "Created again.",
+    "firing": "It fires now.",
+    "again": "This is a new timer with the same settings.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An entry of the time line. `attempt` is set for calls; `ahead` for what has not happened yet."""
+    """An entry of the timeline. `attempt` is set for calls; `ahead` for what has not happened yet."""
 
     at: int
     title: str
@@ -51,10 +53,11 @@ class Explanation:
 class DetailHandlers:
     """The page of one timer."""
 
-    def __init__(self, service: TimerService, pages: Pages, figures: Figures) -> None:
+    def __init__(self, service: TimerService, pages: Pages, figures: Figures, *, id_chars_max: int) -> None:
         self._service = service
         self._pages = pages
         self._figures = figures
+        self._id_chars_max = id_chars_max
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers. An id may hold slashes, so that this pattern has to stand behind all others."""
@@ -76,6 +79,9 @@ class DetailHandlers:
         if known is None:
             raise NamespaceNotFound(f"no namespace {namespace!r}")
         cluster = await self._service.cluster()
+        before, after = neighbours(timer_id, self._id_chars_max)
+        runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
+        did = visit.query.get("did")
         template = "timers/detail_live.html" if visit.fragment else "timers/detail.html"
         return self._pages.page(
             template,
@@ -84,15 +90,27 @@ class DetailHandlers:
             title=view.timer.id,
             view=view,
             timer=view.timer,
-            steps=time_line(view, visit.now_us),
+            steps=held_back(time_line(view, visit.now_us), known, visit.now_us),
             why=explain(view, known, cluster, visit.now_us),
             may_write=visit.visitor.may(Role.WRITE, namespace),
             problem=problem,
-            said=said or SAID.get(visit.query.get("did"), ""),
-            did=visit.query.get("did"),
+            said=said or _said(did, view, known),
+            did=did,
+            of=visit.query.exact("of"),
+            run_before=before if before in runs else None,
+            run_after=after if after in runs else None,
             pulse=pulse,
             live=f"/ui/live?namespace={namespace}",
         )
+
+
+def _said(did: str, view: TimerView, namespace: Namespace) -> str:
+    """What the page says of an action that led to it, as far as it is still so."""
+    if did == "firing" and view.timer.status is not Status.PENDING:
+        return ""
+    if did == "firing" and namespace.paused:
+        return f"It is due now, and waits: the namespace {namespace.name} is paused. It fires when that is resumed."
+    return SAID.get(did, "")
 
 
 def time_line(view: TimerView, now_us: int) -> list[Step]:
@@ -112,6 +130,14 @@ def time_line(view: TimerView, now_us: int) -> list[Step]:
     return steps
 
 
+def held_back(steps: list[Step], namespace: Namespace, now_us: int) -> list[Step]:
+    """The same of a timer whose namespace is paused: what is due does not happen now."""
+    last = steps[-1]
+    if not namespace.paused or not last.ahead or last.at > now_us:
+        return steps
+    return [*steps[:-1], replace(last, title="Due", tone="held", note="It waits for the namespace to be resumed.")]
+
+
 def _end(view: TimerView, now_us: int) -> list[Step]:
     timer, at = view.timer, view.next_attempt_at
     if timer.status is Status.COMPLETED:
@@ -124,9 +150,9 @@ def _end(view: TimerView, now_us: int) -> list[Step]:
     if at is None:
         return []
     if at <= now_us:
-        return [Step(at, "Ringing now", "ringing", ahead=True)]
+        return [Step(at, "Firing now", "ringing", ahead=True)]
     number = timer.attempts + 1
-    title = "Rings" if number == 1 else f"Attempt {number} of {timer.policy.max_attempts}"
+    title = "Fires" if number == 1 else f"Attempt {number} of {timer.policy.max_attempts}"
     return [Step(at, title, "ringing", ahead=True)]
 
 
@@ -142,18 +168,18 @@ def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard
         kept = span(namespace.retention_us)
         return f"It has finished and waits for nothing. It stays visible for {kept} after its end."
     if namespace.paused:
-        return f"The namespace {namespace.name} is paused: its timers wait, and ring when it is resumed."
+        return f"The namespace {namespace.name} is paused: its timers wait, and fire when it is resumed."
     if view.parked is not None:
-        return f"It is set aside ({view.parked}) and comes back by itself when the reason is gone."
+        return f"It is suspended ({view.parked}) and comes back by itself when the reason is gone."
     if not cluster.dispatching:
-        return f"Nothing rings on this node now: {cluster.dispatch_paused_reason}."
+        return f"Nothing fires on this node now: {cluster.dispatch_paused_reason}."
     if shard is None or shard.owner is None:
-        return f"Nobody owns shard {view.shard_id} at this moment; its next owner rings what is due."
+        return f"Nobody owns shard {view.shard_id} at this moment; its next owner fires what is due."
     if at <= now_us:
         return f"It is due and waits for its turn or its answer on {shard.owner}."
     when = relative(at, now_us)
     if not shard.owned_here:
-        return f"It waits in the store; {shard.owner}, which owns its shard, rings it {when}."
+        return f"It waits in the store; {shard.owner}, which owns its shard, fires it {when}."
     if shard.complete_to is not None and at <= shard.complete_to:
-        return f"It is in the memory of {shard.owner}, which rings it {when}."
-    return f"It waits in the store; {shard.owner} takes it into memory some minutes before it rings, {when}."
+        return f"It is in the memory of {shard.owner}, which fires it {when}."
+    return f"It waits in the store; {shard.owner} takes it into memory some minutes before it fires, {when}."

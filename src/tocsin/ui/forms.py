@@ -15,7 +15,7 @@ from tocsin.contract.convert import timer_answer
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
 from tocsin.ui.show import pretty_json
@@ -24,7 +24,6 @@ from tocsin.ui.whenever import read_when
 
 Body = dict[str, Any]
 
-_DEFAULT_POLICY = RetryPolicy()
 _DEFAULT_TIMEOUT = "10"
 #: Fields of the retry policy: in the form, in the API, in the CLI.
 _RETRY = (
@@ -48,7 +47,8 @@ def header_pairs(form: Fields) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class TimerForm:
-    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`."""
+    """The texts in the fields. `when` is `in`, `at`, or, while editing, `keep`; `retry` is `usual`, which is the namespace's
+    policy, `own`, or `none` for a single attempt."""
 
     namespace: str = "default"
     id: str = ""
@@ -62,12 +62,15 @@ class TimerForm:
     payload: str = ""
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
-    retry: bool = False
-    attempts: str = "5"
-    initial_interval: str = "1s"
-    multiplier: str = "2"
-    max_interval: str = "5m"
+    retry: str = "usual"
+    attempts: str = str(DEFAULT_POLICY.max_attempts)
+    initial_interval: str = format_duration(DEFAULT_POLICY.initial_interval_us)
+    multiplier: str = f"{DEFAULT_POLICY.backoff_multiplier:g}"
+    max_interval: str = format_duration(DEFAULT_POLICY.max_interval_us)
     max_duration: str = ""
+    #: The timer that this is a copy of: it has the secrets that the fields don't show.
+    like: str = ""
+    like_namespace: str = ""
 
     @classmethod
     def read(cls, form: Fields) -> TimerForm:
@@ -85,18 +88,21 @@ class TimerForm:
             payload=form.exact("payload").replace("\r\n", "\n"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),
-            retry="retry" in form,
+            retry=form.get("retry", "usual"),
             attempts=form.get("attempts"),
             initial_interval=form.get("initial_interval"),
             multiplier=form.get("multiplier"),
             max_interval=form.get("max_interval"),
             max_duration=form.get("max_duration"),
+            like=form.exact("like"),
+            like_namespace=form.exact("like_namespace"),
         )
 
     @classmethod
     def of(cls, timer: Timer, *, when: str) -> TimerForm:
         """The fields of a timer that exists; its secrets are redacted, and stay as they are when they come back so."""
-        policy = timer.retry or _DEFAULT_POLICY
+        single = timer.retry is not None and timer.retry.max_attempts == 1
+        policy = DEFAULT_POLICY if timer.retry is None or single else timer.retry
         total = policy.max_duration_us
         return cls(
             namespace=timer.namespace,
@@ -108,7 +114,7 @@ class TimerForm:
             payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
-            retry=timer.retry is not None,
+            retry="usual" if timer.retry is None else "none" if single else "own",
             attempts=str(policy.max_attempts),
             initial_interval=format_duration(policy.initial_interval_us),
             multiplier=f"{policy.backoff_multiplier:g}",
@@ -144,8 +150,10 @@ class TimerForm:
             body["headers"] = dict(self.headers)
             if len(body["headers"]) < len(self.headers):
                 errors.append(FieldError("headers", "has a name twice; give each header once"))
-        if self.retry:
+        if self.retry == "own":
             body["retryPolicy"] = self._policy(errors)
+        elif self.retry == "none":
+            body["retryPolicy"] = {"maxAttempts": 1}
         if self.timeout != _DEFAULT_TIMEOUT:
             body["callbackTimeoutSeconds"] = _number("callbackTimeoutSeconds", self.timeout, errors)
         tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]

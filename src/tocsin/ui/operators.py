@@ -14,12 +14,13 @@ from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import HistoryMode
 from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
+from tocsin.ui.paused import count_due
 from tocsin.ui.visit import Handler, Visit, whole
 
 #: Colours of owners on the map, told apart by number; further owners share them.
@@ -28,14 +29,16 @@ _OWNER_COLOURS = 8
 SAID = {
     "created": "The namespace exists.",
     "changed": "Changed.",
-    "paused": "Paused: its timers wait.",
-    "resumed": "Resumed.",
+    "paused": "Paused: its timers wait, and fire late once it is resumed.",
+    "resumed": "Resumed: what came due meanwhile fires now.",
 }
 _HISTORY_WORDS = {
     HistoryMode.ALL: "all finished timers",
     HistoryMode.FAILURES: "failed ones only",
     HistoryMode.NONE: "none",
 }
+#: Over which times the question before a pause counts what comes due.
+_AHEAD = (("the next hour", 3_600 * US_PER_SECOND), ("the next day", US_PER_DAY))
 
 
 class OperatorPages:
@@ -124,6 +127,8 @@ class OperatorPages:
         visit.permit(Role.ADMIN)
         body: dict[str, Any] = {"name": visit.form.exact("name")}
         did = "changed"
+        if visit.form.get("paused") == "yes" and visit.form.get("sure") != "yes":
+            return await self._ask_before_pause(visit, body["name"])
         if "paused" in visit.form:
             body["paused"] = visit.form.get("paused") == "yes"
             did = "paused" if body["paused"] else "resumed"
@@ -145,6 +150,13 @@ class OperatorPages:
             return await self._namespaces(visit, problem=error, name=body["name"])
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, visit.actor, sent.name, namespace_details(sent))
         return RedirectResponse(f"/namespaces?did={did}", 303)
+
+    async def _ask_before_pause(self, visit: Visit, name: str) -> Response:
+        """Says first what a pause comes to."""
+        if name not in {each.name for each in await self._lists.visible_namespaces(visit)}:
+            return await self._namespaces(visit, problem=NamespaceNotFound(f"no namespace {name!r}"))
+        due = [(words, await count_due(self._service, name, visit.now_us + ahead_us)) for words, ahead_us in _AHEAD]
+        return self._pages.page("pause.html", visit, title="Pause a namespace", name=name, due=due)
 
 
 def _sentence(error: Exception) -> str:

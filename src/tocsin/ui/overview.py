@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from tocsin.contract.errors import Forbidden
 from tocsin.model.access import Role
+from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.service import TimerService
 from tocsin.ui.calls.agent import AgentSource, Away
 from tocsin.ui.figures import Bucket
@@ -26,12 +28,15 @@ from tocsin.ui.overview_shown import (
     failing,
     health,
     health_of_part,
+    health_of_paused,
     minutes,
     partly,
     tiles,
 )
 from tocsin.ui.pages import Pages
+from tocsin.ui.paused import Paused
 from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.welcome import WelcomeHandlers
 
 _DESTINATIONS_SHOWN = 8
 _MINUTES_SHOWN = 10
@@ -50,7 +55,11 @@ class OverviewHandlers:
         streams: Streams,
         agent: AgentSource,
         limits: UiLimits,
+        paused: Paused,
+        welcome: WelcomeHandlers,
     ) -> None:
+        self._welcome = welcome
+        self._paused = paused
         self._service = service
         self._pages = pages
         self._gathered = gathered
@@ -73,7 +82,7 @@ class OverviewHandlers:
         """The page. A key that is limited to namespaces or tenants has its timers or calls instead."""
         if not visit.visitor.may(Role.READ):
             return RedirectResponse("/timers" if visit.visitor.may_somewhere(Role.READ) else "/calls", 303)
-        await self._gathered.refresh()
+        await self._refresh()
         node = _chosen(visit)
         return self._pages.page(
             "overview.html",
@@ -86,8 +95,21 @@ class OverviewHandlers:
             nodes_version=" ".join(self._gathered.nodes()),
             names_shown=_NAMES_SHOWN,
             width_s=self._width_s,
+            first=self._first(visit),
+            welcome=self._welcome,
             **self._values(node),
         )
+
+    def _first(self, visit: Visit) -> bool:
+        """Whether nothing has happened here yet, and the visitor may change that."""
+        if not visit.visitor.may(Role.WRITE, DEFAULT_NAMESPACE):
+            return False
+        hour = self._gathered.hour()
+        quiet = not any(bucket.created or bucket.rings or bucket.calls.counts for bucket in (*hour.buckets, *hour.open))
+        return quiet and not hour.now.window_timers and not hour.gaps
+
+    async def _refresh(self) -> None:
+        await asyncio.gather(self._gathered.refresh(), self._paused.refresh())
 
     def _values(self, node: str | None) -> dict[str, Any]:
         hour = self._gathered.hour(node)
@@ -97,11 +119,12 @@ class OverviewHandlers:
         agent_away = self._away(hour, node)
         return {
             "health": self._health(hour, recent, gaps[Over.MINUTE], node),
-            "tiles": partly(tiles(recent, buckets, hour.now), gaps),
+            "tiles": partly(tiles(recent, buckets, hour.now, paused=bool(self._paused.namespaces)), gaps),
             "failing": failing(bucket.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
             "call_tiles": partly(call_tiles(recent, buckets), gaps),
             "failing_calls": failing(bucket.calls.destinations for bucket in buckets)[:_DESTINATIONS_SHOWN],
             "agent_away": agent_away,
+            "paused": self._paused.namespaces,
             "minutes": minutes(buckets, hour.gaps)[-_MINUTES_SHOWN:],
             "hour": hour,
             "gaps_version": _version(hour.gaps),
@@ -123,7 +146,8 @@ class OverviewHandlers:
                 *(reason if alone else f"{own}: {reason}" for reason in self._service.not_ready_because()),
                 *reasons,
             ]
-        return health_of_part(gaps, health(recent, hour.now, reasons, self._width_s), alone=node is not None)
+        rest = health_of_paused(self._paused.namespaces, health(recent, hour.now, reasons, self._width_s))
+        return health_of_part(gaps, rest, alone=node is not None)
 
     def _away(self, hour: Hour, node: str | None) -> Away | None:
         """Why there are no figures of service calls; None when there are."""
@@ -179,7 +203,7 @@ class OverviewHandlers:
             return self._said(node) if renew() == visitor else None
 
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        events = self._streams.events(news, self._gathered.refresh)
+        events = self._streams.events(news, self._refresh)
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     def _said(self, node: str | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from enum import Enum
 
 from tocsin.ui.figures import Bucket, Failing, percentile_ms
 from tocsin.ui.gathered import Gap
+from tocsin.ui.paused import Counted, PausedNamespace
 from tocsin.ui.show import count, milliseconds, span
 
 #: Over how much of the present the sentence speaks.
@@ -47,6 +48,28 @@ def health_of_part(gaps: Sequence[Gap], rest: Health, *, alone: bool) -> Health:
         return Health(f"{words}; what it does now isn’t known here.", "busy")
     tone = "busy" if silent and rest.tone == "calm" else rest.tone
     return Health(f"{words}. As far as is known: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
+
+
+#: Paused namespaces that the sentence names.
+_PAUSED_NAMED = 3
+
+
+def health_of_paused(paused: Sequence[PausedNamespace], rest: Health) -> Health:
+    """The same where namespaces are paused: what waits there is not on time, and `rest` counts none of it."""
+    if not paused:
+        return rest
+    named = ", ".join(f"{each.name} ({_waiting(each.waiting)})" for each in paused[:_PAUSED_NAMED])
+    if len(paused) > _PAUSED_NAMED:
+        named += f" and {len(paused) - _PAUSED_NAMED} more"
+    words = f"Paused: {named}."
+    tone = "busy" if rest.tone == "calm" else rest.tone
+    return Health(f"{words} Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
+
+
+def _waiting(waiting: Counted) -> str:
+    if not waiting.timers:
+        return "nothing due yet"
+    return f"{waiting} {'waits' if waiting.timers == 1 and not waiting.more else 'wait'}, past due"
 
 
 def health(recent: Sequence[Bucket], now: Bucket, reasons: Sequence[str], width_s: float) -> Health:
@@ -129,8 +152,8 @@ def at_least(value: str) -> str:
     return "none known" if value == "none" else f"≥\u00a0{value}"
 
 
-def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket) -> list[Tile]:
-    """The figures under the sentence."""
+def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paused: bool = False) -> list[Tile]:
+    """The figures under the sentence. `paused`: some namespace is, whose timers are not counted as overdue."""
     rings = sum(bucket.rings for bucket in recent)
     lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in recent), strict=True)]
     most = max((bucket.lag_max_ms for bucket in recent), default=0.0)
@@ -159,7 +182,7 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket) -> list
             "overdue",
             "Overdue",
             "none" if now.overdue_s <= _OVERDUE_S else span(overdue_us),
-            "oldest due timer",
+            "without paused namespaces" if paused else "oldest due timer",
             "failed" if now.overdue_s > _OVERDUE_S else "",
             Over.NOW,
         ),

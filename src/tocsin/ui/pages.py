@@ -110,6 +110,7 @@ class Pages:
                 "now_us": visit.now_us,
                 "signed_in": visitor.key is not None,
                 "keys_required": self._keys.required,
+                "insecure": self._keys.insecure,
                 "live": None,
                 **values,
             }

@@ -1,4 +1,4 @@
-"""When a timer is to ring, as forms ask for it: in a while, or at a date and time of the person's own zone."""
+"""When a timer is to fire, as forms ask for it: in a while, or at a date and time of the person's own zone."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import US_PER_SECOND
 from tocsin.ui.visit import Fields
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\Z", re.ASCII)
 _ZONE_MINUTES_MAX = 26 * 60
+#: An instant that was chosen passes while the rest of a form is filled in; what has passed by more was not meant so.
+_PASSED_US = 60 * US_PER_SECOND
+
+
+def passed(instant_us: int, now_us: int) -> bool:
+    """Whether somebody who chose this instant is to be asked about it: it has passed, and not just now."""
+    return instant_us < now_us - _PASSED_US
 
 
 def read_when(form: Fields) -> dict[str, str]:

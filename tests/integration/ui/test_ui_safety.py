@@ -234,7 +234,7 @@ async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
     name = {"csrf": token, "namespace": "default", "id": "t"}
     for path, fields in {
         "/timers/cancel": {},
-        "/timers/ring": {},
+        "/timers/fire": {},
         "/timers/move": {"when": "in", "delay": "1s"},
         "/timers/again": {},
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},

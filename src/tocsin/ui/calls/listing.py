@@ -157,12 +157,10 @@ class CallListHandlers:
 
     async def tenants(self, visit: Visit, calls: ServiceCalls) -> Response:
         """The choice of a tenant."""
+        known, may_write = self._tenants.known(visit), visit.visitor.may_call_somewhere(Role.WRITE)
+        fresh = calls.new_id() if may_write and not known and not visit.visitor.names_tenants else ""
         return self._pages.page(
-            "calls/tenants.html",
-            visit,
-            title="Whose calls?",
-            tenants=self._tenants.known(visit),
-            may_write=visit.visitor.may_call_somewhere(Role.WRITE),
+            "calls/tenants.html", visit, title="Whose calls?", tenants=known, may_write=may_write, fresh=fresh
         )
 
     async def new_tenant(self, visit: Visit, calls: ServiceCalls) -> Response:

@@ -1,0 +1,100 @@
+// Forms marked data-send stay on the page until the server has answered: what was typed outlives a server that can't be
+// reached. Without scripts they are sent as any form is.
+import htmx from "htmx.org";
+import { setUpForm } from "./form.js";
+import { showTimes } from "./times.js";
+
+// A request that waits for longer than this counts as unanswered.
+const ANSWER_MS = 60000;
+
+async function send(form, submitter) {
+  const body = new URLSearchParams(new FormData(form, submitter));
+  for (const notice of document.querySelectorAll("[data-notice]")) notice.remove();
+  if (submitter) submitter.disabled = true;
+  let answer;
+  let text;
+  try {
+    answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { accept: "text/html" }, signal: AbortSignal.timeout(ANSWER_MS) });
+    text = answer.redirected ? "" : await answer.text();
+  } catch {
+    const kept = form.querySelector(".submit") ? " What you typed is still here." : "";
+    notify(form, submitter, `The server can’t be reached, so it isn’t known whether this was done.${kept}`);
+    return;
+  } finally {
+    if (submitter) submitter.disabled = false;
+  }
+  if (answer.redirected && new URL(answer.url).pathname === "/login") {
+    notify(form, submitter, "You are not signed in any more, and nothing was done. Sign in again in another tab, then try again here.", "/login");
+  } else if (answer.redirected) {
+    location.assign(answer.url);
+  } else {
+    show(form, submitter, answer, new DOMParser().parseFromString(text, "text/html"));
+  }
+}
+
+// A page that answers takes the place of this one; a refusal is said beside what was typed.
+function show(form, submitter, answer, page) {
+  const next = page.getElementById("main");
+  if (!next || "refused" in next.dataset) {
+    const reason = next?.querySelector("[role='alert']")?.textContent.trim();
+    notify(form, submitter, reason || `The server refused it (${answer.status}).`);
+    return;
+  }
+  const main = document.getElementById("main");
+  main.replaceChildren(...document.importNode(next, true).childNodes);
+  document.title = page.title;
+  htmx.process(main);
+  showTimes(main);
+  setUpForm();
+  const first = main.querySelector("[autofocus]");
+  if (first) focusOn(first);
+  else scrollTo(0, 0);
+}
+
+// The editor stands in for the field that it hides.
+function focusOn(element) {
+  const editor = element.hidden && element.nextElementSibling?.shadowRoot?.querySelector(".cm-content");
+  (editor || element).focus();
+  (editor || element).scrollIntoView({ block: "center" });
+}
+
+function notify(form, submitter, words, link) {
+  const notice = document.createElement("div");
+  notice.className = "said failed";
+  notice.dataset.notice = "";
+  notice.setAttribute("role", "alert");
+  const text = document.createElement("span");
+  text.textContent = words;
+  const again = document.createElement("button");
+  again.type = "button";
+  again.className = "button";
+  again.textContent = "Try again";
+  again.addEventListener("click", () => send(form, submitter));
+  notice.append(text, again);
+  if (link) {
+    const leads = document.createElement("a");
+    Object.assign(leads, { href: link, target: "_blank", className: "button", textContent: "Sign in" });
+    notice.append(leads);
+  }
+  const row = form.querySelector(".submit");
+  if (row) row.before(notice);
+  else (document.querySelector("main .head") ?? form).after(notice);
+  notice.scrollIntoView({ block: "nearest" });
+  again.focus({ preventScroll: true });
+}
+
+export function startSend() {
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented || !("send" in event.target.dataset)) return;
+    event.preventDefault();
+    send(event.target, event.submitter);
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#field-']");
+    const field = link && document.getElementById(link.hash.slice(1));
+    if (!field) return;
+    event.preventDefault();
+    for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    focusOn(field);
+  });
+}
