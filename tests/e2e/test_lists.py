@@ -180,7 +180,7 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     # Of what is selected, what has finished can't be canceled.
     cancel = page.get_by_role("button", name="Cancel selected…")
     await page.get_by_label("Select canceled").check()
-    await expect(page.locator("#picked-count")).to_have_text("1 timer selected, finished: nothing is left to cancel")
+    await expect(page.locator("#picked-count")).to_have_text("1 timer selected, finished")
     await expect(cancel).to_be_disabled()
     await page.get_by_label("Select later").check()
     await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 of them finished")
@@ -203,6 +203,15 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     await dialog.get_by_role("button", name="Close").click()
     await page.get_by_role("link", name="Failed", exact=True).click()
     await expect(page.locator("tr[data-id='sad'] .c-tags")).to_contain_text("HTTP_503")
+    # They can be run again: a new timer each, beside the one that failed.
+    calls.default = (200, b"")
+    await page.get_by_label("Select sad").check()
+    await page.get_by_role("button", name="Run again…").click()
+    await expect(dialog).to_contain_text("Each run is a new timer with a new id")
+    await dialog.get_by_role("button", name="Run 1 timer again").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 run again")
+    await api.settled("sad-run-2", "completed", namespace="over")
+    assert (await api.get("sad", namespace="over"))["status"] == "failed"
 
 
 async def test_the_row_in_use_is_never_under_the_head(shown: Window, api: Api) -> None:

@@ -199,7 +199,7 @@ async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProces
     link = page.locator("#link-state")
     await expect(link).to_have_text("Live")
     port = server.port
-    await server.stop()
+    await server.kill()
     await expect(link).to_have_text("Reconnecting…")
     await shown.picture("disconnected")
     again = ServerProcess(server.data_dir, "--port", str(port))
@@ -207,6 +207,10 @@ async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProces
     try:
         await expect(link).to_have_text("Live")
         await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
+        # Its former start left no word of its end: nobody is missed all the same.
+        for path in ("/", "/cluster"):
+            await shown.go(path)
+            await expect(page.locator("main")).not_to_contain_text(re.compile("has ended|does not answer|silent"))
     finally:
         await again.stop()
         shown.complaints.clear()

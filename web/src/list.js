@@ -1,5 +1,5 @@
 // The list: selecting many, and filters that keep their URL.
-import { cancelMany as openBulk } from "./bulk.js";
+import { openBulk } from "./bulk.js";
 import { fieldInstant, fieldText } from "./times.js";
 
 const boxes = () => [...document.querySelectorAll("#results tbody .pick input")];
@@ -12,10 +12,13 @@ function showPicked() {
   bar.toggleAttribute("data-some", picked.length > 0);
   const finished = picked.filter((box) => !("due" in box.closest("tr").dataset)).length;
   const all = finished === picked.length;
-  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished: nothing is left to cancel" : `${finished} of them finished`}` : ""}`;
+  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} of them finished`}` : ""}`;
   const count = document.getElementById("picked-count");
   if (picked.length && count.textContent !== words) count.textContent = words;
-  document.getElementById("cancel-picked").disabled = all;
+  const cancel = document.getElementById("cancel-picked");
+  cancel.disabled = all;
+  cancel.title = all ? "Nothing is left to cancel: what is selected has finished" : "";
+  document.getElementById("again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === every.length;
   whole.indeterminate = picked.length > 0 && picked.length < every.length;
@@ -29,8 +32,8 @@ function unpick() {
 }
 
 // Those selected, or all that match, rows that are not here included: a dialog counts them and goes on slice by slice.
-async function cancelMany(event) {
-  const button = event.target.closest?.("#cancel-picked, #pick-matching");
+async function changeMany(event) {
+  const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
   if (!button) return;
   const every = button.id === "pick-matching";
   const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
@@ -97,7 +100,7 @@ export function startList() {
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-act='unpick']")) unpick();
   });
-  document.addEventListener("click", cancelMany, { capture: true });
+  document.addEventListener("click", changeMany, { capture: true });
   document.getElementById("due").addEventListener("change", showRange);
   // Filters that are chosen before a tab has come apply to that tab.
   document.addEventListener("click", (event) => {
