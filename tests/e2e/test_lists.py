@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.e2e.browser import Window, chromium_path, window
+from tests.e2e.browser import Window, window
+from tests.e2e.conftest import serving
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
-from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 
 #: The browser's.
@@ -51,13 +51,8 @@ ROOM = """() => {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
     """One for all tests here: each has a namespace or tenant of its own."""
-    chromium_path()
-    points = {"TOCSIN_UI_FIGURES_BUCKET": "1s"}
-    patient = {"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s"}
-    running = ServerProcess(tmp_path_factory.mktemp("lists") / "data", env={**points, **patient})
-    await running.start()
-    yield running
-    await running.stop()
+    async with serving(tmp_path_factory.mktemp("lists"), TOCSIN_UI_FIGURES_BUCKET="1s") as running:
+        yield running
 
 
 async def named(api: Api, namespace: str, *timers: dict[str, Any]) -> None:
