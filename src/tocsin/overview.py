@@ -68,7 +68,6 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
         window = shard.window
         if window is None:
             continue
-        next_key = window.first_key()
         shards.append(
             ShardReport(
                 shard.shard_id,
@@ -76,7 +75,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
                 len(window.rows),
                 window.flights_count,
                 window.horizon[0] if window.horizon[0] > 0 else None,
-                max(now_us - next_key[0], 0) if next_key is not None else 0,
+                window.longest_wait_us(now_us),
             )
         )
     return NodeReport(__version__, reason is None, reason, agent, shards, takes_key_hashes=True)

@@ -15,13 +15,15 @@ import msgspec
 
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
-from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.rows import Kind, Op, Row, Standing
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
-from tocsin.model.condition import Condition
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import (
+    ClusterUpgrading,
     Conflict,
     FieldError,
+    IdempotencyConflict,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
@@ -32,13 +34,13 @@ from tocsin.model.errors import (
     ShardUnavailable,
     StoreCorrupted,
     StoreError,
-    TimerExists,
     TimerNotFound,
     TocsinError,
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
-from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
+from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
@@ -60,13 +62,15 @@ _COMPLETED_PER_TURN = 100
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`."""
+    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
+    came to."""
 
     timer: Timer
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
     parked: str | None = None
+    outcome: Outcome = Outcome.CREATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,72 +125,105 @@ class TimerService:
     # ------------------------------------------------------------------ timers
 
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
-        """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns. Secrets that it
-        names as redacted are those of the timer that is stored under its name, pending or finished, when this begins.
+        """Stores the (validated) timer, durably when it returns: in the place of one of the same id, or as the condition
+        says. Secrets that it names as redacted are those of the timer that is stored under its name, pending or finished,
+        when this begins.
 
-        Raises InvalidInput, NamespaceNotFound, Unavailable.
+        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
-        if condition is not None and await self.get_many(timer.namespace, [timer.id]):
-            raise TimerExists(f"timer {timer.id!r} exists in namespace {timer.namespace!r}")
+        self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
-            for refused in (await self._complete([timer])).values():
-                raise refused
-        answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
-        return _view_of(answer, shard_id)
+            for known in (await self._complete([(timer, condition)])).values():
+                if isinstance(known, TocsinError):
+                    raise known
+                return known
+        op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
+        return _view_of(await self._write(shard_id, op), shard_id)
 
-    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+    def begin_create(
+        self,
+        timer: Timer,
+        settle: Callable[[TimerView | TocsinError], None],
+        condition: Condition | None = None,
+    ) -> None:
         """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
         can be told at once is raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withheld(timer.url, timer.headers):
-            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle))
+            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
         shard_id, uuid = self._place(timer.namespace, timer.id)
+        self._check_format(timer, condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
             settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
 
-        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer), reply)
+        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
-    async def _begin_after_look(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+    async def _begin_after_look(
+        self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
+    ) -> None:
         try:
-            view = await self.create(timer)
+            view = await self.create(timer, condition)
         except TocsinError as error:
             settle(error)
         else:
             settle(view)
 
-    async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
-        """The same for many, in order; each fails alone."""
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
+        """The same for many, in order, each with its condition if there are any; each fails alone."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         left = len(timers)
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
-        incomplete = await self._complete([timer for timer in timers if withheld(timer.url, timer.headers)])
+        on = conditions if conditions is not None else [None] * len(timers)
+        known = await self._complete([(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)])
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
+            settle_as(index, answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+
+        def settle_as(index: int, result: TimerView | TocsinError) -> None:
             nonlocal left
-            results[index] = answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id)
+            results[index] = result
             left -= 1
             if left == 0 and not done.done():
                 done.set_result(None)
 
         for index, timer in enumerate(timers):
             try:
-                if (refused := incomplete.get(id(timer))) is not None:
-                    raise refused
                 shard_id, uuid = self._place(timer.namespace, timer.id)
-                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
+                self._check_format(timer, on[index])
+                if (answer := known.get(id(timer))) is not None:
+                    settle_as(index, answer)
+                    continue
+                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
                 self._submit(shard_id, op, partial(settle, index, shard_id))
             except TocsinError as error:
-                settle(index, -1, error)
+                settle_as(index, error)
         if timers:
             await done
         return results
+
+    def _check_format(self, timer: Timer, condition: Condition | None) -> None:
+        if timer.body is not None:
+            self.require_format_2("body")
+        if condition is not None:
+            self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
+
+    def require_format_2(self, what: str) -> None:
+        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
+        field of the request that asks for one."""
+        if not self._supervisor.format_2:
+            raise ClusterUpgrading(
+                f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
+                "it; try again when every node runs this release"
+            )
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
@@ -216,6 +253,8 @@ class TimerService:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
         `create`."""
         shard_id, uuid = await self._found(namespace, timer_id)
+        if changes.body is not msgspec.UNSET:
+            self.require_format_2("body")
         url, headers = changes.url or None, changes.headers or None
         if withheld(url, headers):
             stored = (await self.get(namespace, timer_id)).timer
@@ -232,30 +271,34 @@ class TimerService:
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
 
-    async def _complete(self, timers: Sequence[Timer]) -> dict[int, TocsinError]:
-        """Gives the timers the stored secrets that they name as redacted; the errors of those for which that fails, by the
-        identity of the timer."""
-        errors: dict[int, TocsinError] = {}
+    async def _complete(self, timers: Sequence[tuple[Timer, Condition | None]]) -> dict[int, TimerView | TocsinError]:
+        """Gives the timers the stored secrets that they name as redacted. By the identity of the timer, what is answered
+        already: errors of those for which that fails; and repetitions, whose secrets may be stored no more."""
+        known: dict[int, TimerView | TocsinError] = {}
         turns = 0
-        for namespace in {timer.namespace for timer in timers}:
-            wanted = [timer for timer in timers if timer.namespace == namespace]
+        for namespace in {timer.namespace for timer, _ in timers}:
+            wanted = [(timer, condition) for timer, condition in timers if timer.namespace == namespace]
             try:
-                stored = await self.get_many(namespace, {timer.id for timer in wanted})
+                stored = await self.get_many(namespace, {timer.id for timer, _ in wanted})
             except TocsinError as error:
-                errors.update((id(timer), error) for timer in wanted)
+                known.update((id(timer), error) for timer, _ in wanted)
                 continue
-            for timer in wanted:
+            for timer, condition in wanted:
                 turns += 1
                 if turns % _COMPLETED_PER_TURN == 0:
                     await asyncio.sleep(0)
-                former = stored[timer.id].timer if timer.id in stored else None
+                view = stored.get(timer.id)
+                former = None if view is None else view.timer
                 try:
+                    if condition is not None and view is not None and condition.is_repeated(view.timer):
+                        known[id(timer)] = msgspec.structs.replace(view, outcome=Outcome.REPLAYED)
+                        continue
                     timer.url = with_url(timer.url, None if former is None else former.url)
                     if timer.headers is not None:
                         timer.headers = with_headers(timer.headers, None if former is None else former.headers)
-                except InvalidInput as error:
-                    errors[id(timer)] = error
-        return errors
+                except (InvalidInput, IdempotencyConflict) as error:
+                    known[id(timer)] = error
+        return known
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)
@@ -339,7 +382,8 @@ class TimerService:
         def reply(answer: Written | TocsinError | None) -> None:
             self._waiting -= 1
             if isinstance(answer, Written):
-                settle(Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0))
+                row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
+                settle(row if answer.outcome is Outcome.CREATED else Standing(row, answer.outcome))
             else:
                 settle(answer)
 
@@ -347,6 +391,7 @@ class TimerService:
         write = Write(
             _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
+            condition=op.condition,
         )  # fmt: skip
         self._forwarder.forward(write, reply)
         self._waiting += 1
@@ -374,11 +419,15 @@ class TimerService:
 
         def reply(answer: Row | TocsinError | None) -> None:
             self._waiting -= 1
-            settle(Written(answer.timer, answer.key[0]) if isinstance(answer, Row) else answer)
+            if isinstance(answer, Row):
+                outcome = answer.outcome if isinstance(answer, Standing) else Outcome.CREATED
+                settle(Written(answer.timer, answer.key[0], outcome))
+            else:
+                settle(answer)
 
         op = Op(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
-            execute_at=write.execute_at, expected=write.expected,
+            execute_at=write.execute_at, expected=write.expected, condition=write.condition,
         )  # fmt: skip
         op.deadline_us = write.deadline_us
         op.reply = reply
@@ -396,6 +445,10 @@ class TimerService:
 
     # ------------------------------------------------------------------ namespaces
 
+    def retry_policy(self, timer: Timer) -> RetryPolicy:
+        """The policy that its next failed attempt would go by, as far as this node knows."""
+        return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
+
     async def namespaces(self) -> list[Namespace]:
         """All namespaces by name."""
         listed = await self._read(self._context.read_namespaces())
@@ -409,12 +462,15 @@ class TimerService:
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
         reserved: bool = False,
     ) -> Namespace:
         """NamespaceExists, InvalidInput. Only with `reserved` the name may be one of the server's own."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"names that begin with {RESERVED_PREFIX!r} are reserved for the server; choose another"
             raise InvalidInput(FieldError("name", reason))
+        self._check_namespace_format(answers, retry)
         total = self._supervisor.total_shards
         if num_shards is not None and not 1 <= num_shards <= total:
             raise InvalidInput(FieldError("numShards", f"must be between 1 and {total}, the number of shards here"))
@@ -428,6 +484,8 @@ class TimerService:
             retention_us if retention_us is not None else self._retention_us,
             secret,
             version=1,
+            answers=answers,
+            retry=retry,
         )
         if not await self._read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"there is a namespace {name!r} already")
@@ -443,9 +501,14 @@ class TimerService:
         secret: str | None = None,
         remove_secret: bool = False,
         paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
-        """Changes what is not None. When it returns, every node that may fire a timer goes by it: at the latest after a fifth
-        more than `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+        """Changes what is not None; a `retry` of None returns to the default policy. When it returns, every node that may
+        fire a timer goes by it: at the latest after a fifth more than `namespaces_lease`. NamespaceNotFound, InvalidInput,
+        Conflict, Unavailable."""
+
+        self._check_namespace_format(answers, retry)
 
         def change(known: Namespace) -> Namespace:
             return msgspec.structs.replace(
@@ -456,6 +519,8 @@ class TimerService:
                 secret=None if remove_secret else (known.secret if secret is None else secret),
                 paused=known.paused if paused is None else paused,
                 version=known.version + 1,
+                answers=known.answers if answers is None else answers,
+                retry=known.retry if retry is msgspec.UNSET else retry,
             )
 
         # One after another on this node, so that they don't make one another try again.
@@ -464,6 +529,13 @@ class TimerService:
         if self._peers is not None:
             await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
         return changed
+
+    def _check_namespace_format(self, answers: Answers | None, retry: RetryPolicy | msgspec.UnsetType | None) -> None:
+        """A node of an earlier release would not go by them, and would drop them with its next change of the namespace."""
+        if answers is Answers.STRICT:
+            self.require_format_2("answers")
+        if isinstance(retry, RetryPolicy):
+            self.require_format_2("retryPolicy")
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change to the namespace as it is stored, whoever else changes it meanwhile."""
@@ -579,6 +651,9 @@ _UNANSWERED = ShardUnavailable("not answered")
 def _view_of(row: Row | None, shard_id: int) -> TimerView:
     assert row is not None
     at, uuid = row.key
+    if isinstance(row, Standing):
+        next_at = at if row.timer.status is Status.PENDING else None
+        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
     return TimerView(row.timer, uuid, shard_id, at)
 
 

@@ -271,7 +271,8 @@ async def deaf(shown: Window) -> AsyncIterator[None]:
     """While it lasts, the page does not get to know what has changed."""
 
     async def hold(route: Route) -> None:
-        await (route.abort() if route.request.resource_type == "fetch" else route.continue_())
+        asks = route.request.resource_type == "fetch" and route.request.method == "GET"
+        await (route.abort() if asks else route.continue_())
 
     await shown.page.route("**/calls/**", hold)
     yield

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.e2e.browser import Window, window
 from tests.support.calls import Api
@@ -27,6 +29,19 @@ async def fill(shown: Window, timer_id: str, url: str = URL) -> None:
 
 async def create(shown: Window) -> None:
     await shown.page.get_by_role("button", name="Create the timer").click()
+
+
+@asynccontextmanager
+async def unanswered(page: Page, pattern: str) -> AsyncIterator[None]:
+    """While it lasts, the server gets these requests and the page gets no answer."""
+
+    async def swallow(route: Route) -> None:
+        await route.fetch(max_redirects=0)
+        await route.abort()
+
+    await page.route(pattern, swallow)
+    yield
+    await page.unroute_all()
 
 
 async def test_create_asks_before_it_replaces_a_timer(
@@ -137,18 +152,27 @@ async def test_a_lost_server_loses_nothing_that_was_typed(shown: Window, server:
     await fill(shown, "t")
     await page.locator(".cm-content").click()
     await page.keyboard.type('{"a": 1}')
+    notice = page.locator("[data-notice]")
+    # The server takes it, and only the answer is lost: sent once more, it is the same timer and no question.
+    async with unanswered(page, "**/timers/new"):
+        await create(shown)
+        await expect(notice).to_contain_text("it isn’t known whether this was done. What you typed is still here.")
+    await notice.get_by_role("button", name="Try again").click()
+    await expect(page.locator("h1")).to_have_text("t")
+    await fill(shown, "t2")
+    await page.locator(".cm-content").click()
+    await page.keyboard.type('{"a": 1}')
     port = server.port
     await server.stop()
     await create(shown)
-    notice = page.locator("[data-notice]")
     await expect(notice).to_contain_text("The server can’t be reached")
     await shown.picture("form-lost")
     again = ServerProcess(server.data_dir, "--port", str(port))
     await again.start()
     try:
         await notice.get_by_role("button", name="Try again").click()
-        await expect(page.locator("h1")).to_have_text("t")
-        assert (await api.get("t"))["payload"] == {"a": 1}
+        await expect(page.locator("h1")).to_have_text("t2")
+        assert (await api.get("t2"))["payload"] == {"a": 1}
         await shown.go("/timers/default/old")
         await again.stop()
         await page.get_by_role("button", name="Cancel").click()

@@ -353,6 +353,9 @@ async def test_the_editor_checks_and_formats(shown: Window, api: Api) -> None:
     await page.get_by_role("button", name="Format").click()
     await expect(page.locator(".cm-line").nth(1)).to_have_text('  "a": 1.10,')
     await expect(page.locator(".cm-lineNumbers .cm-gutterElement").last).to_have_text("6")
+    # The numbers' column is as high as the text's, also where there is little text.
+    heights = [await page.locator(part).bounding_box() for part in (".cm-gutters", ".cm-content")]
+    assert heights[0] and heights[1] and heights[0]["height"] == heights[1]["height"]
     await page.get_by_role("button", name="Create the timer").click()
     await expect(page.locator(".code code")).to_contain_text('"a": 1.10')
     assert (await api.get("t"))["payload"] == {"a": 1.1, "b": [2]}

@@ -12,6 +12,7 @@ from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import StoredRow, generation
 from tocsin.service import TimerService
 
+from .ledger import NAMESPACE_POLICY
 from .node import NodeGone
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class Chaos:
         async def found(service: TimerService) -> None:
             # It does, if an earlier try was done without an answer.
             with contextlib.suppress(NamespaceExists):
-                await service.create_namespace(name, num_shards=world.total_shards, secret="1")
+                await service.create_namespace(name, num_shards=world.total_shards, secret="1", retry=NAMESPACE_POLICY)
 
         await self._insist(found)
         world.say("namespace", name, "founded")

@@ -26,6 +26,8 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, DriftingClock
 from tocsin.testing.simulation_loop import SimulationLoop
 
+from .ledger import NAMESPACE_POLICY
+
 SECOND = 1_000_000
 
 
@@ -153,7 +155,7 @@ class Crowd:
 
         async def life() -> None:
             for name in ("a", "b"):
-                namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused)
+                namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused, retry=NAMESPACE_POLICY)
                 await self.store.put_namespace(namespace, create=True)
             await self._fill()
             if before is not None:

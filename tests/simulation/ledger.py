@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Status, Timer
 
 #: The token of "no pending timer"; tokens of writes count from 1.
 ABSENT = 0
+#: What timers without a policy of their own go by, in every namespace.
+NAMESPACE_POLICY = RetryPolicy(max_attempts=1)
 
 
 class Violation(AssertionError):
@@ -170,14 +173,15 @@ class Ledger:
         heard, sent, failures = self._heard.get(token, set()), self._sent.get(uuid, 0), self._failures.get(uuid, 0)
         if timer.attempts > sent:
             self._broken("COUNTED", f"{what}, {sent} were sent")
-        exhausted = Answer.FAILED in heard and timer.policy.max_attempts <= timer.attempts <= failures
+        policy = timer.retry or NAMESPACE_POLICY
+        exhausted = Answer.FAILED in heard and policy.max_attempts <= timer.attempts <= failures
         true = {
             Status.COMPLETED: Answer.DONE in heard,
             Status.FAILED: Answer.REFUSED in heard or exhausted,
             Status.CANCELED: uuid in self._deletes,
         }
         if not true.get(timer.status, False):
-            self._broken("UNTRUE", f"{what} of {timer.policy.max_attempts}, {failures} failed, heard {heard}")
+            self._broken("UNTRUE", f"{what} of {policy.max_attempts}, {failures} failed, heard {heard}")
 
     # ------------------------------------------------------------------ against the store
 

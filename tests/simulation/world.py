@@ -26,7 +26,7 @@ from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStan
 
 from .chaos import Chaos
 from .clients import Client
-from .ledger import Ledger, Violation
+from .ledger import NAMESPACE_POLICY, Ledger, Violation
 from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
@@ -242,7 +242,9 @@ class World:
 
     async def _life(self) -> None:
         for name in self.namespaces[:-1]:
-            await self.store.put_namespace(Namespace(name, self.total_shards, 0, 0), create=True)
+            await self.store.put_namespace(
+                Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY), create=True
+            )
             self.exists[name].set()
         if self.crowded:
             await self._crowd()
@@ -271,7 +273,8 @@ class World:
     async def _crowd(self) -> None:
         """What a node finds that starts again while a receiver hangs."""
         rng = self.rng("crowd", "timers")
-        await self.store.put_namespace(Namespace(CROWD_NAMESPACE, self.total_shards, 0, 0), create=True)
+        crowded = Namespace(CROWD_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
+        await self.store.put_namespace(crowded, create=True)
         padding = "x" * rng.choice((2_000, 10_000))
         rows: dict[int, list[StoredRow]] = {shard_id: [] for shard_id in range(self.total_shards)}
         for number in range(60):
@@ -324,7 +327,9 @@ class World:
                     timer = decode_record(row.record)
                     if timer.status is not row.status:
                         self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
-                    self.say("history", timer.status.value, timer.attempts, timer.policy.max_attempts)
+                    self.say(
+                        "history", timer.status.value, timer.attempts, (timer.retry or NAMESPACE_POLICY).max_attempts
+                    )
                     self.ledger.finished_as(uuid, token_of(timer.payload), timer)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in told:

@@ -84,6 +84,13 @@ class Api:
         assert status == 200, timer
         return timer
 
+    async def attempted(self, identifier: str, attempts: int, *, namespace: str = "default") -> Any:
+        """The timer, once so many attempts have ended."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (timer := await self.get(identifier, namespace=namespace))["attempts"] < attempts:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return timer
+
     async def settled(
         self, identifier: str, status: str, *, namespace: str = "default", timeout_s: float = PATIENCE_S
     ) -> Any:

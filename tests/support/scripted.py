@@ -25,12 +25,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A request as it came; `arrived_at` in microseconds of this machine's clock, `body` {} when there was none."""
+    """A request as it came; `arrived_at` in microseconds of this machine's clock, `body` {} when there was none, or it was
+    no JSON object."""
 
     method: str
     headers: dict[str, str]
     body: dict[str, Any]
     arrived_at: int
+    raw: bytes
 
 
 Script = Sequence[Reply | Callable[[], Reply]]
@@ -92,7 +94,7 @@ class ScriptedReceiver:
         assert len(headers) == len(parted), f"a header came twice: {lines}"
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         calls, script = self.calls[path[1:]], self._scripts.get(path[1:], (Reply(200),))
-        calls.append(Arrival(method, headers, json.loads(raw) if raw else {}, time.time_ns() // 1_000))
+        calls.append(Arrival(method, headers, _object(raw), time.time_ns() // 1_000, raw))
         async with self.arrived:
             self.arrived.notify_all()
         step = script[min(len(calls), len(script)) - 1]
@@ -109,3 +111,11 @@ class ScriptedReceiver:
         writer.write("\r\n".join((*lines, "", "")).encode() + reply.body)
         await writer.drain()
         return True
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw) if raw else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

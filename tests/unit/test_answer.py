@@ -21,7 +21,7 @@ HOUR = 3_600 * US_PER_SECOND
 TOMORROW = NOW + 24 * HOUR
 
 
-def verdict(outcome: Outcome) -> Verdict:
+def verdict(outcome: Outcome, *, strict: bool = False) -> Verdict:
     return judge(
         outcome,
         now_us=NOW,
@@ -29,11 +29,12 @@ def verdict(outcome: Outcome) -> Verdict:
         instant_us_max=LATEST,
         payload_bytes_max=1_000,
         payload_depth_max=100,
+        strict=strict,
     )
 
 
-def answer(body: Any, status: int = 200) -> Verdict:
-    return verdict(Response(status, body if isinstance(body, bytes) else json.dumps(body).encode()))
+def answer(body: Any, status: int = 200, *, strict: bool = False) -> Verdict:
+    return verdict(Response(status, body if isinstance(body, bytes) else json.dumps(body).encode()), strict=strict)
 
 
 def rescheduled(result: Verdict) -> tuple[int, bytes | None]:
@@ -43,16 +44,26 @@ def rescheduled(result: Verdict) -> tuple[int, bytes | None]:
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 @pytest.mark.parametrize("body", [b"", b" \r\n", b'{"ok":true}', b'{"ok": true}', b' { "ok" : true , "note" : [1] } '])
-def test_done(status: int, body: bytes) -> None:
-    assert answer(body, status) == Done()
+@pytest.mark.parametrize("strict", [False, True])
+def test_done(status: int, body: bytes, strict: bool) -> None:
+    assert answer(body, status, strict=strict) == Done()
 
 
 def test_null_as_the_next_instant_is_none_at_all() -> None:
-    assert answer({"ok": True, "nextExecuteAt": None}) == Done()
+    assert (
+        answer({"ok": True, "nextExecuteAt": None})
+        == answer({"ok": True, "nextExecuteAt": None}, strict=True)
+        == Done()
+    )
+    assert isinstance(answer({"ok": False, "nextExecuteAt": None}), Failed)
 
 
-def test_not_ok_is_retried() -> None:
-    result = answer({"ok": False})
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "body", [b'{"ok":false}', b' {"ok" :\nfalse, "more": ["\xc3\xa9"] }\r\n', b'{"o\\u006b":false}']
+)
+def test_not_ok_is_retried(body: bytes, strict: bool) -> None:
+    result = answer(body, strict=strict)
     assert isinstance(result, Failed)
     assert not result.final
     assert result.error.startswith("CALLBACK_NOT_OK")
@@ -87,45 +98,76 @@ def test_the_rescheduled_payload_doesn_t_keep_the_whole_answer() -> None:
     assert memoryview(result.payload).obj is not body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"OK",
-        b"null",
-        b"[]",
-        b"true",
-        b"{}",
-        b"<html></html>",
-        b'{"ok": true',
-        b'{"ok": "true"}',
-        b'{"ok": 1}',
-        b'{"ok": null}',
-        b'{"status": "done"}',
-        b'{"nextExecuteAt": 5}',
-        b'{"ok": true, "nextExecuteAt": "tomorrow"}',
-        b'{"nextExecuteAt": "2027-01-31T12:00:00"}',
-        b'{"nextExecuteAt": "1969-01-01T00:00:00Z"}',
-        b'{"nextExecuteAt": "9000-01-01T00:00:00Z"}',
-        b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "' + b"x" * 1_000 + b'"}',
-        b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "\xff"}',
-        b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-        b'{"ok": true, "deep": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-        b'\xff{"ok": true}',
-    ],
-    ids=lambda body: body[:40].decode("latin-1"),
-)
-def test_any_other_body_is_an_invalid_answer_and_retried(body: bytes) -> None:
-    result = answer(body)
-    assert isinstance(result, Failed)
-    assert result.error.startswith("INVALID_CALLBACK_RESPONSE")
-    assert (result.final, result.not_before_us) == (False, None)
+#: Bodies that ask for nothing: a namespace's strict mode refuses them.
+NOTHING_ASKED = [
+    b"OK",
+    b"null",
+    b"[]",
+    b"true",
+    b"{}",
+    b"<html></html>",
+    b'{"ok": true',
+    b'{"ok": "true"}',
+    b'{"ok": 1}',
+    b'{"ok": null}',
+    b'{"ok": 0}',
+    b'{"ok": "false"}',
+    b'{"ok": {"ok": false}}',
+    b'[{"ok": false}]',
+    b'"ok: false"',
+    b'{"status": "done"}',
+    b'{"ok": false',
+    b'{"ok": false} x',
+    b'{"OK": false}',
+    b'\xef\xbb\xbf{"ok": false}',
+    b'\xff{"ok": true}',
+    b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    b'{"ok": true, "deep": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+]
+#: Bodies that want the timer at another instant, and can't have it.
+WISHES_REFUSED = [
+    b'{"nextExecuteAt": 5}',
+    b'{"nextExecuteAt": ""}',
+    b'{"nextExecuteAt": {"at": "2030-01-01T00:00:00Z"}}',
+    b'{"ok": true, "nextExecuteAt": "tomorrow"}',
+    b'{"nextExecuteAt": "2027-01-31T12:00:00"}',
+    b'{"nextExecuteAt": "1969-01-01T00:00:00Z"}',
+    b'{"nextExecuteAt": "9000-01-01T00:00:00Z"}',
+    b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "' + b"x" * 1_000 + b'"}',
+    b'{"ok": "yes", "nextExecuteAt": "tomorrow"}',
+]
 
 
-def test_a_cut_answer_is_invalid_even_if_what_is_left_says_done() -> None:
-    for body in (b"", b'{"ok": true}', b'{"ok": true}  '):
-        result = verdict(Response(200, body, truncated=True))
-        assert isinstance(result, Failed)
-        assert not result.final
+def is_invalid(result: Verdict) -> bool:
+    return (
+        isinstance(result, Failed)
+        and result.error.startswith("INVALID_CALLBACK_RESPONSE")
+        and (result.final, result.not_before_us) == (False, None)
+    )
+
+
+@pytest.mark.parametrize("body", NOTHING_ASKED, ids=lambda body: body[:40].decode("latin-1"))
+def test_any_other_body_is_done_or_in_strict_mode_invalid_and_retried(body: bytes) -> None:
+    assert answer(body) == Done()
+    assert is_invalid(answer(body, strict=True))
+
+
+@pytest.mark.parametrize("body", WISHES_REFUSED, ids=lambda body: body[:40].decode("latin-1"))
+def test_a_reschedule_that_cannot_be_is_invalid_and_retried(body: bytes) -> None:
+    assert is_invalid(answer(body))
+    assert is_invalid(answer(body, strict=True))
+
+
+def test_what_is_not_utf_8_is_not_json() -> None:
+    for text in (b'{"ok": false, "why": "\xe9"}', b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "\xff"}'):
+        assert answer(text) == Done()
+    assert is_invalid(answer(b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": "\xff"}', strict=True))
+
+
+def test_a_cut_answer_says_nothing_and_strict_mode_wants_it_whole() -> None:
+    for body in (b"", b'{"ok": true}', b'{"ok": false}', b'{"nextExecuteAt": "2030-01-01T00:00:00Z"}'):
+        assert verdict(Response(200, body, truncated=True)) == Done()
+        assert is_invalid(verdict(Response(200, body, truncated=True), strict=True))
 
 
 @pytest.mark.parametrize("status", [101, 300, 301, 302, 304, 307, 308, 408, 425, 429, 500, 501, 502, 503, 504, 599])
@@ -180,11 +222,62 @@ def test_retry_after(status: int, text: str | None, not_before: int | None) -> N
     assert verdict(Response(status, b"", retry_after=text)) == Failed(f"HTTP_{status}", not_before_us=not_before)
 
 
-@given(st.integers(100, 999), st.binary(max_size=200), st.none() | st.text(max_size=60), st.booleans())
-def test_every_answer_has_a_verdict(status: int, body: bytes, retry_after: str | None, truncated: bool) -> None:
-    result = verdict(Response(status, body, retry_after, truncated))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+INSTANTS = st.sampled_from(["2030-01-01T00:00:00Z", "2030-01-01T00:00:00", "9000-01-01T00:00:00Z"])
+BODIES = st.dictionaries(
+    st.sampled_from(["ok", "nextExecuteAt", "payload", "x"]), st.just(False) | INSTANTS | VALUES
+).map(msgspec.json.encode)
+
+
+def damaged(body: bytes, at: int, byte: int) -> bytes:
+    return body[: at % (len(body) + 1)] + bytes([byte]) + body[at % (len(body) + 1) + 1 :]
+
+
+HOSTILE = (
+    st.binary(max_size=200)
+    | VALUES.map(msgspec.json.encode)
+    | BODIES
+    | st.builds(damaged, BODIES, st.integers(0, 500), st.integers(0, 255))
+)
+
+
+@given(st.integers(100, 999), HOSTILE, st.none() | st.text(max_size=60), st.booleans(), st.booleans())
+def test_every_answer_has_a_verdict(
+    status: int, body: bytes, retry_after: str | None, truncated: bool, strict: bool
+) -> None:
+    result = verdict(Response(status, body, retry_after, truncated), strict=strict)
     if isinstance(result, Failed) and result.not_before_us is not None:
         assert NOW <= result.not_before_us <= NOW + HOUR
+    if 200 <= status < 300 and not strict:
+        assert kind(result) == as_the_table_says(body, truncated)
+    else:
+        assert isinstance(result, Done) <= (200 <= status < 300)
+
+
+def kind(result: Verdict) -> str:
+    if isinstance(result, Failed):
+        return result.error.partition(":")[0]
+    return type(result).__name__
+
+
+def as_the_table_says(body: bytes, truncated: bool) -> str:
+    """The same by a decoder that takes bodies apart in full."""
+    if truncated:
+        return "Done"
+    try:
+        body.decode()
+        value = msgspec.json.decode(body)
+    except (ValueError, msgspec.DecodeError):
+        return "Done"
+    if not isinstance(value, dict):
+        return "Done"
+    if (wanted := value.get("nextExecuteAt")) is not None:
+        return "Reschedule" if wanted == "2030-01-01T00:00:00Z" else "INVALID_CALLBACK_RESPONSE"
+    return "CALLBACK_NOT_OK" if value.get("ok") is False else "Done"
 
 
 PARTS = st.dictionaries(
@@ -194,6 +287,7 @@ PARTS = st.dictionaries(
 
 
 @given(PARTS)
-def test_done_needs_ok_or_nothing_else(parts: dict[str, Any]) -> None:
-    result = verdict(Response(200, msgspec.json.encode(parts)))
-    assert (result == Done()) == (parts.get("ok") is True and parts.get("nextExecuteAt") is None)
+def test_what_is_done(parts: dict[str, Any]) -> None:
+    body, reschedules = msgspec.json.encode(parts), parts.get("nextExecuteAt") is not None
+    assert (answer(body) == Done()) == (parts.get("ok") is not False and not reschedules)
+    assert (answer(body, strict=True) == Done()) == (parts.get("ok") is True and not reschedules)

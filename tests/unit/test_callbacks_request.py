@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +19,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.request import METHODS, InvalidRequest, check_headers, compose
 from tocsin.callbacks.target import parse_url
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.raw_body import RawBody
 from tocsin.ports.callback import Ring
 
 NOW = 1_801_396_800 * US_PER_SECOND
@@ -179,3 +182,35 @@ def test_no_header_gets_a_line_of_its_own(headers: dict[str, str]) -> None:
     else:
         _, found, _ = composed(headers=headers)
         assert headers.items() <= found.items()
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        (RawBody("application/json", json=msgspec.Raw(b'{ "a" :1.0 }')), b'{ "a" :1.0 }'),
+        (RawBody("text/plain; charset=utf-8", text="h\u0000ä"), b"h\x00\xc3\xa4"),
+        (RawBody("image/x", base64="AP8K"), b"\x00\xff\n"),
+        (RawBody("text/plain", text=""), b""),
+    ],
+)
+def test_a_raw_body_is_sent_and_signed_as_it_is_with_the_envelope_in_headers(body: RawBody, sent: bytes) -> None:
+    line, headers, got = composed(
+        body=body, timer_id="größe/ 1\U0001f514", secret=SECRET, headers={"X-Own": "1"}, method="PUT"
+    )
+    assert (line, got, headers["content-type"]) == ("PUT /a?b=c HTTP/1.1", sent, body.content_type)
+    assert {name: value for name, value in headers.items() if name.startswith("tocsin-")} == {
+        "tocsin-namespace": "orders",
+        "tocsin-timer-id": "gr%C3%B6%C3%9Fe%2F%201%F0%9F%94%94",
+        "tocsin-execute-at": "2027-01-31T12:00:00Z",
+        "tocsin-fired-at": "2027-01-31T12:00:00.001500Z",
+        "tocsin-attempt": "2",
+    }
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + sent
+    digest = hmac.digest(base64.b64decode(SECRET.removeprefix("whsec_")), signed, "sha256")
+    assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+    assert (headers["X-Own"], headers["content-length"]) == ("1", str(len(sent)))
+
+
+def test_get_carries_the_envelope_of_a_raw_body_but_not_the_body() -> None:
+    _, headers, got = composed(body=RawBody("text/plain", text="x"), method="GET")
+    assert (got, headers["tocsin-attempt"], "content-type" in headers) == (b"", "2", False)

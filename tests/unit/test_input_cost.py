@@ -57,14 +57,16 @@ def _listed(**members: object) -> None:
 
 def _judged(body: bytes, retry_after: str | None = None, status: int = 200) -> None:
     answer = Response(status, body, retry_after)
-    judge(
-        answer,
-        now_us=10**15,
-        retry_after_us_max=10**9,
-        instant_us_max=10**18,
-        payload_bytes_max=102_400,
-        payload_depth_max=100,
-    )
+    for strict in (False, True):
+        judge(
+            answer,
+            now_us=10**15,
+            retry_after_us_max=10**9,
+            instant_us_max=10**18,
+            payload_bytes_max=102_400,
+            payload_depth_max=100,
+            strict=strict,
+        )
 
 
 def _bytes(text: str) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy, next_attempt_at
+from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at, resolved
 
 NOW = 1_800_000_000 * US_PER_SECOND
 S = US_PER_SECOND
@@ -54,8 +55,23 @@ def test_stays_within_bounds(made: int, initial: int, multiplier: float, longest
     assert policy.delay_us(made + 1, 0.0) >= policy.delay_us(made, 0.0)
 
 
-def test_without_a_policy_there_is_one_attempt() -> None:
-    assert following(SINGLE_ATTEMPT, 1) is None
+def test_the_default_outlasts_a_night() -> None:
+    delays = [DEFAULT_POLICY.delay_us(made, 0.0) // S for made in range(1, DEFAULT_POLICY.max_attempts)]
+    assert delays == [5, 15, 45, 135, 405, 1_215, 3_645, 10_935, 14_400]
+    assert following(DEFAULT_POLICY, 10) is None
+
+
+def test_members_left_out_of_a_new_policy_are_resolved() -> None:
+    assert resolved() == DEFAULT_POLICY
+    assert resolved(max_attempts=2) == msgspec.structs.replace(DEFAULT_POLICY, max_attempts=2)
+    # Where one of the intervals is given, the other gives way to it.
+    assert resolved(max_interval_us=S).initial_interval_us == S
+    assert resolved(initial_interval_us=86_400 * S).max_interval_us == 86_400 * S
+
+
+def test_members_left_out_of_a_stored_policy_keep_what_they_meant() -> None:
+    assert msgspec.json.decode(b"{}", type=RetryPolicy) == RetryPolicy(5, None, S, 2.0, 300 * S)
+    assert msgspec.json.decode(msgspec.json.encode(DEFAULT_POLICY), type=RetryPolicy) == DEFAULT_POLICY
 
 
 def test_ends_with_the_last_attempt() -> None:

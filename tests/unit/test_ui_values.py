@@ -11,6 +11,7 @@ import pytest
 
 from tocsin.contract.hosts import Hosts
 from tocsin.model.errors import InvalidInput
+from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.service import TimerView
@@ -106,7 +107,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
     body = form(
         payload='{"a": 1.10}',
         tags="x, y,,",
-        retry=True,
+        retry="own",
         max_duration="1h",
         headers=[("A", "b")],
         timeout="2,5",
@@ -114,8 +115,9 @@ def test_a_form_says_what_a_client_would_send() -> None:
     ).body()
     assert msgspec.json.decode(msgspec.json.encode(body)) == {
         "namespace": "default", "id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "5m", "payload": {"a": 1.1},
+        "onConflict": "reject",
         "method": "PUT", "headers": {"A": "b"}, "callbackTimeoutSeconds": 2.5, "tags": ["x", "y"],
-        "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s", "backoffMultiplier": 2, "maxInterval": "5m",
+        "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3, "maxInterval": "4h",
                         "maxAttemptsDuration": "1h"},
     }  # fmt: skip
     assert bytes(body["payload"]) == b'{"a": 1.10}'
@@ -123,7 +125,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
 
 def test_all_bad_fields_are_named_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
-        form(payload='{\n"a" 1}', timeout="soon", retry=True, attempts="many").body()
+        form(payload='{\n"a" 1}', timeout="soon", retry="own", attempts="many").body()
     paths = {error.path: error.reason for error in refused.value.errors}
     assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
     assert "line 2, column 5" in paths["payload"]
@@ -138,6 +140,34 @@ def test_only_what_differs_is_changed() -> None:
     changed = kept.changes(view)
     assert (changed["tags"], bytes(changed["payload"])) == ([], b'{"a": 1.1}')
     assert set(changed) == {"namespace", "timerId", "tags", "payload"}
+
+
+def test_a_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
+    raw = RawBody("text/xml", text="<a>ü</a>")
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    # A copy sends it, and so does the command that would do the same.
+    copied = TimerForm.of(timer, when="in").body()
+    assert msgspec.json.decode(copied["body"]) == {"contentType": "text/xml", "text": "<a>ü</a>"}
+    assert "payload" not in copied
+    words = shlex.split(command("http://127.0.0.1:8080", copied).replace("\\\n", " "))
+    assert words[words.index("--body") : words.index("--body") + 4] == [
+        "--body",
+        "<a>ü</a>",
+        "--content-type",
+        "text/xml",
+    ]
+    kept.payload = "1"
+    changed = kept.changes(view)
+    assert (bytes(changed["payload"]), set(changed)) == (b"1", {"namespace", "timerId", "payload"})
+
+
+def test_a_raw_body_is_shown_with_what_it_is() -> None:
+    assert show.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, here in base64")
+    assert show.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
+    assert show.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
 
 
 def test_the_equal_commands_are_one_line_for_a_shell() -> None:

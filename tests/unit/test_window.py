@@ -279,3 +279,19 @@ def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
     bench.commit(batch)
     assert UUID not in bench.stored()
     assert [uuid for uuid, _ in batch.unusable] == [UUID]
+
+
+def test_a_wait_begins_with_the_instant_or_with_acceptance_if_that_is_later() -> None:
+    bench = Bench()
+    accepted = {UUID: (100, 5_000), OTHER: (4_000, 0)}
+    for uuid, (at, accepted_at) in accepted.items():
+        op = bench.create(at, uuid)
+        assert op.timer is not None
+        op.timer.updated_at = accepted_at
+    bench.commit(bench.assemble())
+    waits = [(now, bench.window.longest_wait_us(now)) for now in (90, 3_000, 4_500, 5_000, 9_000)]
+    assert waits == [(90, 0), (3_000, 0), (4_500, 500), (5_000, 1_000), (9_000, 5_000)]
+    # The one with the earlier instant was accepted later.
+    due = bench.window.due(9_000)
+    assert due is not None
+    assert (due.key[0], due.waited_us(9_000), due.waited_us(4_990), due.waited_us(90)) == (100, 4_000, 0, -10)

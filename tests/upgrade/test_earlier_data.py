@@ -79,6 +79,11 @@ async def check_timers(client: Client, expected: dict[str, Any]) -> None:
         )
         assert status == 200, found
         assert {name: shown(found)[name] for name in timer} == shown(timer)
+        if timer["id"] == "policy-of-defaults":
+            # Members left out of a stored policy keep what they meant when it was stored.
+            assert found["retryPolicy"] == {
+                "maxAttempts": 5, "initialInterval": "1s", "backoffMultiplier": 2.0, "maxInterval": "5m"
+            }  # fmt: skip
     _, listed = await client.post("/api/v1/timers/list", {"namespace": "kept"})
     assert {timer["id"] for timer in listed["timers"]} == {
         timer["id"] for timer in expected["timers"] if timer["namespace"] == "kept"
@@ -108,19 +113,23 @@ async def check_calls(client: Client, expected: dict[str, Any]) -> None:
 
 
 async def check_resumed(client: Client) -> None:
-    """What waited in a paused namespace, one of them for its second attempt, fires when that resumes."""
+    """What waited in a paused namespace, one of them for its second attempt, fires when that resumes. The other, stored
+    without a policy, goes by its namespace's."""
     arrived: dict[str, dict[str, Any]] = {}
 
     def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:
+        failed = body["timerId"] == "due" and "due" not in arrived
         arrived[body["timerId"]] = {**body, "signed": "webhook-signature" in headers}
-        return 200, b'{"ok": true}'
+        return (503, b"") if failed else (200, b'{"ok": true}')
 
     async with Receiver(answer) as receiver:
         for timer_id in ("due", "retrying"):
             body = {"namespace": "paused", "timerId": timer_id, "callbackUrl": receiver.url}
             status, found = await client.post("/api/v1/timers/update", body)
             assert status == 200, found
-        status, found = await client.post("/api/v1/namespaces/update", {"name": "paused", "paused": False})
+        status, found = await client.post(
+            "/api/v1/namespaces/update", {"name": "paused", "paused": False, "retryPolicy": {"initialInterval": "50ms"}}
+        )
         assert status == 200, found
 
         async def get(timer_id: str) -> dict[str, Any]:
@@ -129,5 +138,5 @@ async def check_resumed(client: Client) -> None:
         for timer_id in ("due", "retrying"):
             await until(lambda timer_id=timer_id: get(timer_id), lambda timer: timer["status"] == "completed")
     assert arrived["due"]["payload"] == {"n": 2}
-    assert (arrived["due"]["attempt"], arrived["retrying"]["attempt"]) == (1, 2)
+    assert (arrived["due"]["attempt"], arrived["retrying"]["attempt"]) == (2, 2)
     assert all(body["signed"] for body in arrived.values())

@@ -83,7 +83,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 document.addEventListener("htmx:oobAfterSwap", (event) => showTimes(event.target));
 // What an action said of a timer or call is so until that changes.
-document.addEventListener("tocsin:changed", () => { for (const said of document.querySelectorAll("[data-said]")) if (said.closest("#bulk") === null) said.remove(); });
+document.body.addEventListener("tocsin:changed", () => { for (const said of document.querySelectorAll("main > [data-said]")) said.remove(); });
 
 // A button that was pressed shall not be pressed twice.
 document.addEventListener("submit", (event) => {

@@ -40,6 +40,8 @@ function show(form, submitter, answer, page) {
     notify(form, submitter, reason || `The server refused it (${answer.status}).`);
     return;
   }
+  document.getElementById("dialog").close();
+  document.getElementById("dialog-body").replaceChildren();
   const main = document.getElementById("main");
   main.replaceChildren(...document.importNode(next, true).childNodes);
   document.title = page.title;
@@ -78,7 +80,7 @@ function notify(form, submitter, words, link) {
   }
   const row = form.querySelector(".submit");
   if (row) row.before(notice);
-  else (document.querySelector("main .head") ?? form).after(notice);
+  else (form.closest("dialog") ? form : document.querySelector("main .head") ?? form).after(notice);
   notice.scrollIntoView({ block: "nearest" });
   again.focus({ preventScroll: true });
 }

@@ -12,6 +12,7 @@ from tocsin.contract.convert import Intake, namespace_answer
 from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
+from tocsin.model.namespace import Answers
 from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
 
@@ -35,13 +36,15 @@ class NamespaceHandlers:
     async def create(self, call: Call) -> bytes:
         """A new namespace."""
         sent = self._create.read(call.body)
-        retention_us = self._intake.namespace_settings(sent)
+        settings = self._intake.namespace_settings(sent)
         namespace = await self._service.create_namespace(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
             history=None if sent.history is UNSET else sent.history,
-            retention_us=retention_us,
+            retention_us=settings.retention_us,
             secret=None if sent.secret is UNSET else sent.secret,
+            answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
+            retry=None if settings.retry is UNSET else settings.retry,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, call.actor, sent.name, namespace_details(sent))
         return self._encode(namespace_answer(namespace))
@@ -60,14 +63,16 @@ class NamespaceHandlers:
     async def update(self, call: Call) -> bytes:
         """Changes settings."""
         sent = self._update.read(call.body)
-        retention_us = self._intake.namespace_settings(sent)
+        settings = self._intake.namespace_settings(sent)
         namespace = await self._service.update_namespace(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
-            retention_us=retention_us,
+            retention_us=settings.retention_us,
             secret=None if sent.secret is UNSET else sent.secret,
             remove_secret=sent.secret is None,
             paused=None if sent.paused is UNSET else sent.paused,
+            answers=None if sent.answers is UNSET else sent.answers,
+            retry=settings.retry,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, call.actor, sent.name, namespace_details(sent))
         return self._encode(namespace_answer(namespace))

@@ -14,6 +14,8 @@ from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
+from tocsin.contract.repeated import KEY_CHARS_MAX
+from tocsin.model.condition import OnConflict
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import METHODS, InputLimits
 
@@ -25,7 +27,10 @@ _INSTANT = {
 }
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
+_IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 _SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
 
 #: Fields of the answers that hold an instant.
@@ -79,6 +84,11 @@ def describe(
         if operation.parameters and agent_limits is not None:
             described["parameters"] = [
                 agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters
+            ]
+        if operation.request_headers:
+            described["parameters"] = [
+                {"name": name, "in": "header", "required": False, "description": text, "schema": _IDEMPOTENCY_KEY}
+                for name, text in operation.request_headers.items()
             ]
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     document = {
@@ -180,6 +190,9 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
             _target(schemas[struct]["properties"][name]).update(constraint)
     schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
     schemas["UpdateTimer"]["minProperties"] = 3
+    for struct in ("CreateTimer", "UpdateTimer"):
+        schemas[struct]["not"] = {"required": ["payload", "body"]}
+    schemas["RawBody"]["oneOf"] = [{"required": [form]} for form in ("json", "text", "base64")]
     # A bad item doesn't make the batch bad: it gets an error in its place.
     schemas["BatchCreateTimers"]["properties"]["timers"]["items"] = {
         "anyOf": [_ref(wire.CreateTimer), {"description": "Anything else is answered by an error in its place."}]
@@ -231,15 +244,34 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
     timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
     retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
     return {
-        "CreateTimer": {"namespace": _NAME, "id": timer_id, "delay": _DURATION, **call},
+        "CreateTimer": {
+            "namespace": _NAME,
+            "id": timer_id,
+            "delay": _DURATION,
+            "onConflict": {"default": OnConflict.REPLACE},
+            "idempotencyKey": _IDEMPOTENCY_KEY,
+            **call,
+        },
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 5},
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 10},
             "maxAttemptsDuration": _DURATION,
-            "initialInterval": {**_DURATION, "default": "1s"},
-            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 2},
+            "initialInterval": {**_DURATION, "default": "5s"},
+            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
             "maxInterval": _DURATION,
+        },
+        "RawBody": {
+            "json": {
+                "description": f"Any JSON, sent to the byte as written; at most {limits.payload_bytes_max} bytes."
+            },
+            "text": {"maxLength": limits.payload_bytes_max},
+            "base64": {
+                "contentEncoding": "base64",
+                "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+                "maxLength": (limits.payload_bytes_max + 2) // 3 * 4,
+            },
+            "contentType": {"maxLength": limits.content_type_chars_max, "pattern": _MEDIA_TYPE},
         },
         "ListAudit": {
             "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,6 +14,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.signing import InvalidSecret, sign
 from tocsin.callbacks.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
+from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
 from tocsin.ports.callback import Ring
 
 #: Methods with which a receiver can be called. GET and HEAD carry no body: proxies and servers drop or refuse it.
@@ -117,6 +119,8 @@ def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> 
     """
     if ring.method in _BODILESS:
         body = b""
+    elif ring.body is not None:
+        body = _raw(ring.body)
     else:
         try:
             body = _encode(
@@ -133,7 +137,10 @@ def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> 
             raise InvalidRequest(f"the body can't be encoded: {error}") from error
     timestamp_s = now_us // US_PER_SECOND
     headers = ring.headers
-    head = _head(ring.method, target) if not headers else _head_with(ring.method, target, headers, limits)
+    media_type = JSON_TYPE if ring.body is None else ring.body.content_type
+    head = _head_with(ring, target, media_type, limits) if headers else _head(ring.method, target, media_type)
+    if ring.body is not None:
+        head += _envelope_lines(ring)
     message_id = ring.message_id
     if not (message_id.isascii() and message_id.isprintable()):
         raise InvalidRequest("the message id can't be a header's value")
@@ -152,17 +159,37 @@ def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> 
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
 
 
+def _raw(body: RawBody) -> bytes:
+    try:
+        return body.sent()
+    except ValueError as error:
+        raise InvalidRequest(f"the body can't be encoded: {error}") from error
+
+
+def _envelope_lines(ring: Ring) -> str:
+    """What the body would say, were it not raw. Ids may have any characters, and are percent-encoded UTF-8."""
+    values = (
+        ring.namespace,
+        quote(ring.timer_id, safe=""),
+        format_instant(ring.execute_at),
+        format_instant(ring.fired_at),
+        str(ring.attempt),
+    )
+    return "".join(f"{name}: {value}\r\n" for name, value in zip(ENVELOPE_HEADERS, values, strict=True))
+
+
 @lru_cache(maxsize=1_024)
-def _head(method: str, target: Target) -> str:
-    """The lines that are the same for every request to a target."""
-    return _request_line(method, target) + "".join(_own_lines(method))
+def _head(method: str, target: Target, media_type: str) -> str:
+    """The lines that are the same for every request of a content type to a target."""
+    return _request_line(method, target) + "".join(_own_lines(method, media_type))
 
 
-def _head_with(method: str, target: Target, headers: Mapping[str, str], limits: CallbackLimits) -> str:
+def _head_with(ring: Ring, target: Target, media_type: str, limits: CallbackLimits) -> str:
+    method, headers = ring.method, ring.headers or {}
     reasons = check_headers(headers, limits)
     if reasons:
         raise InvalidRequest("headers: " + "; ".join(reasons))
-    own = [line for line in _own_lines(method) if not _brings(headers, line.partition(":")[0])]
+    own = [line for line in _own_lines(method, media_type) if not _brings(headers, line.partition(":")[0])]
     theirs = [f"{name}: {value}\r\n" for name, value in headers.items()]
     return _request_line(method, target) + "".join(own + theirs)
 
@@ -173,11 +200,11 @@ def _request_line(method: str, target: Target) -> str:
     return f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\n"
 
 
-def _own_lines(method: str) -> list[str]:
+def _own_lines(method: str, media_type: str) -> list[str]:
     # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
     lines = [f"user-agent: tocsin/{__version__}\r\n", "accept-encoding: identity\r\n"]
     if method not in _BODILESS:
-        lines.append("content-type: application/json\r\n")
+        lines.append(f"content-type: {media_type}\r\n")
     return lines
 
 

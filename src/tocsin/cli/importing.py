@@ -195,7 +195,7 @@ class _Importer:
                 self._fail(row[0], row[1], None)
                 continue
             batch.append(row)
-            size += len(bytes(row.timer["payload"])) if "payload" in row.timer else 0
+            size += sum(len(bytes(row.timer[name])) for name in ("payload", "body") if name in row.timer)
             if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES_MAX:
                 yield batch
                 batch, size = [], 0

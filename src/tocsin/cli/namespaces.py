@@ -8,7 +8,20 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server, checked_duration
+from tocsin.cli.options import (
+    SERVER_DEFAULT,
+    AsJson,
+    Key,
+    RetryAttempts,
+    RetryDefault,
+    RetryFactor,
+    RetryFor,
+    RetryInitial,
+    RetryMax,
+    Server,
+    checked_duration,
+    retry_policy,
+)
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -27,6 +40,16 @@ Secret = Annotated[
     typer.Option(metavar="WHSEC", help="Signs callbacks: whsec_ and the base64 of 24 to 64 bytes; `new` makes one."),
 ]
 
+AnswersMode = Annotated[
+    str | None,
+    typer.Option(
+        "--answers",
+        metavar="HOW",
+        help="What counts as success: standard (any 2xx, unless its JSON says otherwise) or strict (2xx with an empty "
+        "body or ok: true).",
+    ),
+]
+
 
 @app.command("create", epilog="Example: tocsin namespaces create billing --retention 7d --secret new")
 def create(
@@ -35,12 +58,19 @@ def create(
     history: History = None,
     retention: Retention = None,
     secret: Secret = None,
+    answers: AnswersMode = None,
+    retry_attempts: RetryAttempts = None,
+    retry_for: RetryFor = None,
+    retry_initial: RetryInitial = None,
+    retry_factor: RetryFactor = None,
+    retry_max_interval: RetryMax = None,
     server: Server = SERVER_DEFAULT,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
-    body = _body(name, history, retention, secret) | ({} if shards is None else {"numShards": shards})
+    body = _body(name, history, retention, secret, answers) | ({} if shards is None else {"numShards": shards})
+    body |= retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
     _show(_post(server, key, "/namespaces/create", body), body, as_json, shown_secret=secret == "new")
 
 
@@ -55,6 +85,13 @@ def update(
         bool | None,
         typer.Option("--pause/--resume", help="Hold back its timers; let them ring again.", show_default=False),
     ] = None,
+    answers: AnswersMode = None,
+    retry_attempts: RetryAttempts = None,
+    retry_for: RetryFor = None,
+    retry_initial: RetryInitial = None,
+    retry_factor: RetryFactor = None,
+    retry_max_interval: RetryMax = None,
+    retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
     key: Key = None,
     as_json: AsJson = False,
@@ -62,7 +99,12 @@ def update(
     """Change a namespace's settings; what isn't given stays."""
     if remove_secret and secret is not None:
         raise WrongUsage("--secret and --remove-secret contradict each other; give one of them")
-    body = _body(name, history, retention, secret)
+    body = _body(name, history, retention, secret, answers)
+    body |= retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval)
+    if retry_default:
+        if "retryPolicy" in body:
+            raise WrongUsage("--retry-default and the other --retry-… options contradict each other")
+        body["retryPolicy"] = None
     if remove_secret:
         body["secret"] = None
     if paused is not None:
@@ -83,18 +125,21 @@ def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: A
     columns = [
         name
         for name in dict.fromkeys(name for entry in found for name in entry)
-        if name not in ("createdAt", "updatedAt")
+        if name not in ("createdAt", "updatedAt", "retryPolicy")
     ]
     output.print_table(columns, [[_cell(entry.get(name)) for name in columns] for entry in found])
 
 
-def _body(name: str, history: str | None, retention: str | None, secret: str | None) -> dict[str, Any]:
+def _body(
+    name: str, history: str | None, retention: str | None, secret: str | None, answers: str | None
+) -> dict[str, Any]:
     if secret == "new":
         import base64
         import secrets
 
         secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     wanted = {"history": history, "retention": checked_duration("--retention", retention), "secret": secret}
+    wanted["answers"] = answers
     return {"name": name} | {field: value for field, value in wanted.items() if value is not None}
 
 
@@ -116,4 +161,6 @@ def _show(answer: dict[str, Any], sent: dict[str, Any], as_json: bool, *, shown_
 
 
 def _cell(value: object) -> object:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return output.compact(value) if isinstance(value, dict) else value

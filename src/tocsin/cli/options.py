@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,6 +53,27 @@ AgentDatabase = Annotated[
         show_default="agent.db in the data folder",
     ),
 ]
+
+RetryAttempts = Annotated[
+    int | None,
+    typer.Option("--retry-attempts", metavar="N", help="Attempts in all, the first included.", show_default="10"),
+]
+RetryFor = Annotated[
+    str | None,
+    typer.Option("--retry-for", metavar="DURATION", help="No attempt begins later than this after the first."),
+]
+RetryInitial = Annotated[
+    str | None,
+    typer.Option("--retry-initial", metavar="DURATION", help="Pause before the second attempt.", show_default="5s"),
+]
+RetryFactor = Annotated[
+    float | None,
+    typer.Option("--retry-factor", metavar="X", help="Each pause is so many times the last.", show_default="3"),
+]
+RetryMax = Annotated[
+    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="4h")
+]
+RetryDefault = Annotated[bool, typer.Option("--retry-default", help="Return to the policy that counts without these.")]
 
 
 def instant_us(option: str, text: str) -> int:
@@ -124,3 +145,18 @@ def headers(option: str, lines: list[str] | None) -> dict[str, str] | None:
             raise WrongUsage(f"{option}: {line!r} is no header; write it as 'Name: value'")
         found[name.strip()] = value.strip()
     return found or None
+
+
+def retry_policy(
+    attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
+) -> dict[str, Any]:
+    """What the `--retry-…` options put into a request: its `retryPolicy`, if any is given."""
+    policy = {
+        "maxAttempts": attempts,
+        "maxAttemptsDuration": checked_duration("--retry-for", duration),
+        "initialInterval": checked_duration("--retry-initial", initial),
+        "backoffMultiplier": factor,
+        "maxInterval": checked_duration("--retry-max-interval", longest),
+    }
+    given = {name: value for name, value in policy.items() if value is not None}
+    return {"retryPolicy": given} if given else {}

@@ -10,12 +10,12 @@ from typing import Any, TextIO
 import msgspec
 
 COLUMNS = (
-    "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "method", "headers", "retryPolicy",
+    "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
     "callbackTimeoutSeconds", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt", "lastError",
     "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
-JSON_COLUMNS = frozenset({"payload", "headers", "retryPolicy"})
+JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
 #: What only the server can say; import leaves it out.
 READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "shardId", "timerUuid"}
 TAG_SEPARATOR = ";"

@@ -16,13 +16,21 @@ from tocsin.cli.options import (
     IdPrefix,
     Key,
     Namespace,
+    RetryAttempts,
+    RetryDefault,
+    RetryFactor,
+    RetryFor,
+    RetryInitial,
+    RetryMax,
     Server,
     Status,
     checked_duration,
     checked_instant,
+    content,
     duration_us,
     headers,
     json_content,
+    retry_policy,
 )
 
 app = typer.Typer(
@@ -41,6 +49,23 @@ In = Annotated[str | None, typer.Option("--in", metavar="DURATION", help="When, 
 Payload = Annotated[
     str | None, typer.Option("--payload", metavar="JSON", help="What the callback brings: JSON, @file, or - for stdin.")
 ]
+Body = Annotated[
+    str | None,
+    typer.Option(
+        "--body",
+        metavar="CONTENT",
+        help="Sent as it is, instead of a payload: text, @file (any bytes), or - for stdin.",
+    ),
+]
+ContentType = Annotated[
+    str | None,
+    typer.Option(
+        "--content-type",
+        metavar="TYPE",
+        help="Of --body.",
+        show_default="text/plain; charset=utf-8, or application/octet-stream where it is no text",
+    ),
+]
 Method = Annotated[str | None, typer.Option("--method", help="The callback's HTTP method.", show_default="POST")]
 Header = Annotated[
     list[str] | None, typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Sent along; may be repeated.")
@@ -48,24 +73,6 @@ Header = Annotated[
 Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="To find it by; may be repeated.")]
 Timeout = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="For each callback.", show_default="10")
-]
-RetryAttempts = Annotated[
-    int | None, typer.Option("--retry-attempts", metavar="N", help="Attempts in all, the first included.")
-]
-RetryFor = Annotated[
-    str | None,
-    typer.Option("--retry-for", metavar="DURATION", help="No attempt begins later than this after the first."),
-]
-RetryInitial = Annotated[
-    str | None,
-    typer.Option("--retry-initial", metavar="DURATION", help="Pause before the second attempt.", show_default="1s"),
-]
-RetryFactor = Annotated[
-    float | None,
-    typer.Option("--retry-factor", metavar="X", help="Each pause is so many times the last.", show_default="2"),
-]
-RetryMax = Annotated[
-    str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="5m")
 ]
 
 
@@ -84,6 +91,8 @@ def create(
     ] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
+    body: Body = None,
+    content_type: ContentType = None,
     method: Method = None,
     header: Header = None,
     tag: Tag = None,
@@ -100,16 +109,17 @@ def create(
     """Create a timer, or replace the pending one of the same id."""
     if (at is None) == (in_ is None):
         raise WrongUsage("when? Give either --in, such as --in 30s, or --at, such as --at 2027-01-31T12:00:00Z")
-    body = {
+    request = {
         "namespace": namespace,
         "id": timer_id if timer_id is not None else str(uuid.uuid4()),
         "executeAt": checked_instant("--at", at),
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        "body": _raw_body(body, content_type, payload),
+        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    _show(_post(server, key, "/timers/create", body), as_json)
+    _show(_post(server, key, "/timers/create", _given(request)), as_json)
 
 
 @app.command("get", epilog="Example: tocsin timers get order-17")
@@ -149,7 +159,7 @@ def list_timers(
         "limit": limit,
         "cursor": cursor,
     }
-    answer = _post(server, key, "/timers/list", body)
+    answer = _post(server, key, "/timers/list", _given(body))
     if as_json:
         output.print_json(answer)
         return
@@ -180,6 +190,8 @@ def update(
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="What is called.")] = None,
     namespace: Namespace = "default",
     payload: Payload = None,
+    body: Body = None,
+    content_type: ContentType = None,
     method: Method = None,
     header: Header = None,
     tag: Tag = None,
@@ -189,6 +201,7 @@ def update(
     retry_initial: RetryInitial = None,
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
+    retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
     key: Key = None,
     as_json: AsJson = False,
@@ -200,9 +213,15 @@ def update(
         "executeAt": _from_now(in_) if in_ is not None else checked_instant("--at", at),
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
-        "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        "body": _raw_body(body, content_type, payload),
+        **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
     }
-    if all(value is None for value in changes.values()):
+    changes = _given(changes)
+    if retry_default:
+        if "retryPolicy" in changes:
+            raise WrongUsage("--retry-default and the other --retry-… options contradict each other")
+        changes["retryPolicy"] = None
+    if not changes:
         raise WrongUsage("nothing to change; give --in, --at, --url, --payload, …")
     _show(_post(server, key, "/timers/update", {"namespace": namespace, "timerId": timer_id, **changes}), as_json)
 
@@ -242,17 +261,25 @@ def _optional(
     }
 
 
-def _policy(
-    attempts: int | None, duration: str | None, initial: str | None, factor: float | None, longest: str | None
-) -> dict[str, Any] | None:
-    policy = {
-        "maxAttempts": attempts,
-        "maxAttemptsDuration": checked_duration("--retry-for", duration),
-        "initialInterval": checked_duration("--retry-initial", initial),
-        "backoffMultiplier": factor,
-        "maxInterval": checked_duration("--retry-max-interval", longest),
-    }
-    return {name: value for name, value in policy.items() if value is not None} or None
+def _raw_body(text: str | None, media_type: str | None, payload: str | None) -> dict[str, str] | None:
+    if text is None:
+        if media_type is not None:
+            raise WrongUsage("--content-type: is that of --body, which is missing; a payload is JSON")
+        return None
+    if payload is not None:
+        raise WrongUsage("--payload and --body contradict each other; give one of them")
+    raw = content("--body", text)
+    given = {} if media_type is None else {"contentType": media_type}
+    try:
+        return {"text": raw.decode(), **given}
+    except UnicodeDecodeError:
+        import base64
+
+        return {"base64": base64.b64encode(raw).decode(), **given}
+
+
+def _given(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _from_now(text: str) -> str:
@@ -266,7 +293,7 @@ def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
     from tocsin.cli.client import Client
 
     with Client(server, key) as client:
-        return client.post(path, {name: value for name, value in body.items() if value is not None})
+        return client.post(path, body)
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

@@ -89,6 +89,10 @@ def namespace_details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict
         details["history"] = sent.history.value
     if sent.retention is not UNSET:
         details["retention"] = sent.retention
+    if sent.answers is not UNSET:
+        details["answers"] = sent.answers.value
+    if sent.retry_policy is not UNSET:
+        details["retryPolicy"] = "removed" if sent.retry_policy is None else "set"
     if sent.secret is not UNSET:
         details["secret"] = "removed" if sent.secret is None else "set"
     return details

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -12,9 +12,10 @@ from tocsin.contract import wire
 from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
-from tocsin.model.namespace import Namespace
+from tocsin.model.namespace import Namespace, policy_in_force
+from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, header_conflicts
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.retry import RetryPolicy
+from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.service import ClusterView, ListRequest, ShardView, TimerView
@@ -26,7 +27,6 @@ D = TypeVar("D")
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
 
 _DEFAULT_TIMEOUT_US = 10 * US_PER_SECOND
-_DEFAULT_POLICY = RetryPolicy()
 _NO_CHANGES = Changes()
 #: Retry policies whose answer is remembered; the timers of one application share a few.
 _POLICIES_REMEMBERED_MAX = 256
@@ -39,6 +39,14 @@ _INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 def traceparent_of(header: bytes | None) -> str | None:
     """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class NamespaceSettings(NamedTuple):
+    """What was sent of a namespace's settings and had to be converted. A retention of None and a policy of UNSET were not
+    given; a policy of None takes the present one away."""
+
+    retention_us: int | None
+    retry: RetryPolicy | UnsetType | None
 
 
 class Intake:
@@ -58,7 +66,7 @@ class Intake:
         execute_at = self._execute_at(sent, now_us, errors)
         call = self._call(sent, execute_at, errors)
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, call)
         return Timer(
             sent.namespace,
             sent.id,
@@ -73,6 +81,7 @@ class Intake:
             _DEFAULT_TIMEOUT_US if call.timeout_us is UNSET else call.timeout_us,
             () if call.tags is UNSET else call.tags,
             traceparent,
+            body=None if call.body is UNSET else call.body,
         )
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
@@ -87,7 +96,7 @@ class Intake:
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
         if errors:
-            raise self._refusal(errors, sent)
+            raise self._refusal(errors, changes)
         return changes
 
     def name(self, sent: wire.TimerName) -> tuple[str, str]:
@@ -127,8 +136,8 @@ class Intake:
             cursor=_or(sent.cursor, None),
         )
 
-    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> int | None:
-        """Checks the settings; returns the retention in microseconds, if one is given."""
+    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
+        """Checks the settings."""
         rules = self._rules
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.name):
@@ -143,14 +152,16 @@ class Intake:
             retention_us = self._duration("retention", sent.retention, errors)
             if reason := rules.retention(retention_us):
                 errors.append(FieldError("retention", reason))
+        retry = self._policy(sent.retry_policy, errors)
         if errors:
             raise InvalidInput(*errors)
-        return retention_us
+        return NamespaceSettings(retention_us, retry)
 
-    def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
+    def _refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
-        size_max = self._rules.limits.payload_bytes_max
-        too_large = sent.payload is not UNSET and len(bytes(sent.payload)) > size_max
+        payload = call.payload if call.body is UNSET else call.body.sent()
+        size = 0 if payload is UNSET else len(payload)
+        too_large = size > self._rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
@@ -183,7 +194,6 @@ class Intake:
     ) -> Changes:
         """The fields that creating and updating share."""
         rules = self._rules
-        retry: RetryPolicy | UnsetType | None = UNSET
         timeout_us: int | UnsetType = UNSET
         payload = sent.payload
         if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
@@ -193,12 +203,12 @@ class Intake:
             payload = payload.copy()
             if reason := rules.payload(bytes(payload)):
                 errors.append(FieldError("payload", reason))
+        body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET and (reason := rules.method(sent.method)):
             errors.append(FieldError("method", reason))
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
-        if sent.retry_policy is not UNSET:
-            retry = None if sent.retry_policy is None else self._retry(sent.retry_policy, errors)
+        retry = self._policy(sent.retry_policy, errors)
         if sent.callback_timeout_seconds is not UNSET:
             wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
             if reason := rules.callback_timeout(wanted_us):
@@ -209,28 +219,55 @@ class Intake:
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
             errors += rules.new_tags(sent.tags, "tags")
-        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags)
+        return Changes(execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body)
 
-    def _retry(self, sent: wire.RetryPolicy, errors: list[FieldError]) -> RetryPolicy:
-        at, default = "retryPolicy.", _DEFAULT_POLICY
-        total = longest = None
-        initial = default.initial_interval_us
+    def _raw_body(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, body: wire.RawBody, errors: list[FieldError]
+    ) -> RawBody | UnsetType:
+        rules = self._rules
+        if sent.payload is not UNSET:
+            errors.append(FieldError("body", "stands beside payload; give one of the two"))
+        if body.content_type is not UNSET and (reason := rules.content_type(body.content_type)):
+            errors.append(FieldError("body.contentType", reason))
+        if sent.headers:
+            errors += header_conflicts(sent.headers)
+        forms = (body.json, body.text, body.base64)
+        if sum(form is not UNSET for form in forms) != 1:
+            errors.append(FieldError("body", "needs exactly one of json, text and base64"))
+        elif body.json is not UNSET:
+            if reason := rules.payload(bytes(body.json)):
+                errors.append(FieldError("body.json", reason))
+            return RawBody(_or(body.content_type, JSON_TYPE), json=body.json.copy())
+        else:
+            name, default = ("text", TEXT_TYPE) if body.text is not UNSET else ("base64", BINARY_TYPE)
+            raw = RawBody(_or(body.content_type, default), text=body.text, base64=body.base64)
+            try:
+                size = len(raw.sent())
+            except ValueError:
+                errors.append(FieldError(f"body.{name}", "is not base64; use the alphabet with + and /, and padding"))
+                return UNSET
+            if reason := rules.raw_size(size):
+                errors.append(FieldError(f"body.{name}", reason))
+            return raw
+        return UNSET
+
+    def _policy(
+        self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
+    ) -> RetryPolicy | UnsetType | None:
+        """The policy with all its members; UNSET and None as they came."""
+        if not isinstance(sent, wire.RetryPolicy):
+            return sent
+        found = len(errors)
+        at, initial, longest, total = "retryPolicy.", None, None, None
         if sent.initial_interval is not UNSET:
-            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors, initial)
+            initial = self._duration(f"{at}initialInterval", sent.initial_interval, errors)
         if isinstance(sent.max_attempts_duration, str):
-            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors, initial)
+            total = self._duration(f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
-            longest = self._duration(
-                f"{at}maxInterval", sent.max_interval, errors, max(default.max_interval_us, initial)
-            )
-        policy = RetryPolicy(
-            _or(sent.max_attempts, default.max_attempts),
-            total,
-            initial,
-            _or(sent.backoff_multiplier, default.backoff_multiplier),
-            max(default.max_interval_us, initial) if longest is None else longest,
-        )
-        errors += self._rules.retry(policy, "retryPolicy")
+            longest = self._duration(f"{at}maxInterval", sent.max_interval, errors)
+        policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
+        unreadable = {error.path for error in errors[found:]}
+        errors += [error for error in self._rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
 
     def _instant(self, path: str, text: str, errors: list[FieldError]) -> int:
@@ -240,13 +277,12 @@ class Intake:
             errors.append(FieldError(path, str(error)))
             return 0
 
-    def _duration(self, path: str, text: str, errors: list[FieldError], otherwise: int = 0) -> int:
-        """`otherwise` stands in for what can't be read, so that the checks that follow have something to go on."""
+    def _duration(self, path: str, text: str, errors: list[FieldError]) -> int:
         try:
             return parse_duration(text)
         except ValueError as error:
             errors.append(FieldError(path, str(error)))
-            return otherwise
+            return 0
 
 
 def timer_answer(view: TimerView) -> wire.Timer:
@@ -266,7 +302,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         redact_url(timer.url),
         timer.method,
         redact_headers(timer.headers) if timer.headers else {},
-        timer.payload,
+        timer.payload if timer.body is None else UNSET,
         _seconds(timer.timeout_us),
         list(timer.tags),
         timer.attempts,
@@ -277,7 +313,13 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if next_at is None else execute_at if next_at == timer.execute_at else format_instant(next_at),
         UNSET if timer.executed_at is None else format_instant(timer.executed_at),
         UNSET if timer.last_error is None else timer.last_error,
+        UNSET if timer.body is None else raw_body_answer(timer.body),
     )
+
+
+def raw_body_answer(body: RawBody) -> wire.RawBodyAnswer:
+    """The raw body as clients see it, and may send it again."""
+    return wire.RawBodyAnswer(body.content_type, body.json, body.text, body.base64)
 
 
 def _attempt_answer(attempt: Attempt) -> wire.Attempt:
@@ -310,6 +352,8 @@ def namespace_answer(namespace: Namespace) -> wire.Namespace:
         retention=format_duration(namespace.retention_us),
         paused=namespace.paused,
         signed=namespace.secret is not None,
+        answers=namespace.answers,
+        retry_policy=_retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
     )

@@ -13,8 +13,9 @@ import msgspec
 
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -200,9 +201,15 @@ _FORMS = {
 _NESTED: dict[str, type[msgspec.Struct]] = {
     "retryPolicy": wire.RetryPolicy,
     "requestSpec": agent_wire.RequestSpec,
+    "body": wire.RawBody,
 }
 
-_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "status": Status,
+    "history": HistoryMode,
+    "answers": Answers,
+    "onConflict": OnConflict,
+}
 
 #: What people write instead of a field's name. It counts where the right name is a field.
 _MISTAKEN = {
@@ -211,7 +218,6 @@ _MISTAKEN = {
     "timerId": ("id", "as the field is called when creating"),
     "id": ("timerId", "as the field is called when a timer exists"),
     "url": ("callbackUrl", "the URL to call"),
-    "body": ("payload", "any JSON"),
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
     "delay": ("executeAt", "an instant; delays are only for creating"),

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.condition import OnConflict
+from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status
 
 Instant = Annotated[str, Meta(description="An RFC 3339 instant with a time zone.", examples=["2027-01-31T12:00:00Z"])]
@@ -52,31 +53,72 @@ class RetryPolicy(RequestStruct):
     """How often and how long a failed call is repeated. The delay grows from `initialInterval` by `backoffMultiplier`
     up to `maxInterval`."""
 
-    max_attempts: Annotated[int, Meta(description="All attempts, the first included. Default 5.")] | UnsetType = UNSET
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included. Default 10.")] | UnsetType = UNSET
     max_attempts_duration: (
         Annotated[str | None, Meta(description="No attempt begins later than this after the first.", examples=["24h"])]
         | UnsetType
     ) = UNSET
     initial_interval: (
-        Annotated[str, Meta(description="Delay before the second attempt. Default 1s.", examples=["1s"])] | UnsetType
+        Annotated[
+            str,
+            Meta(
+                description="Delay before the second attempt. Default 5s, or maxInterval if that is shorter.",
+                examples=["5s"],
+            ),
+        ]
+        | UnsetType
     ) = UNSET
     backoff_multiplier: (
-        Annotated[float, Meta(description="Growth of the delay. Default 2.", examples=[2])] | UnsetType
+        Annotated[float, Meta(description="Growth of the delay. Default 3.", examples=[3])] | UnsetType
     ) = UNSET
     max_interval: (
         Annotated[
             str,
-            Meta(description="Longest delay. Default 5m, or initialInterval if that is longer.", examples=["5m"]),
+            Meta(description="Longest delay. Default 4h, or initialInterval if that is longer.", examples=["4h"]),
         ]
         | UnsetType
     ) = UNSET
 
 
-Retry = Annotated[RetryPolicy | None, Meta(description="Without one, a single attempt is made.")]
+Retry = Annotated[RetryPolicy | None, Meta(description="Without one, the namespace's policy counts, at each attempt.")]
+NamespaceRetry = Annotated[
+    RetryPolicy | None,
+    Meta(description="The policy of timers without one of their own; null for the default: 10 attempts in 8.5 h."),
+]
+AnswersMode = Annotated[
+    Answers,
+    Meta(
+        description="What a 2xx answer to a callback means: standard, done unless its body is a JSON object with ok: "
+        "false or nextExecuteAt; strict, done only with an empty body or ok: true."
+    ),
+]
+
+
+class RawBody(RequestStruct):
+    """A callback's body that is sent, and signed, exactly as it is; give one of `json`, `text` and `base64`. What is
+    otherwise around the payload comes in headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
+    `tocsin-execute-at`, `tocsin-fired-at`, `tocsin-attempt`."""
+
+    json: Annotated[msgspec.Raw, Meta(description="Any JSON, sent to the byte as it was written.")] | UnsetType = UNSET
+    text: Annotated[str, Meta(description="Text, sent in UTF-8.")] | UnsetType = UNSET
+    base64: Annotated[str, Meta(description="Bytes, in base64 with padding.")] | UnsetType = UNSET
+    content_type: (
+        Annotated[
+            str,
+            Meta(
+                description="Its media type. Default: application/json, text/plain; charset=utf-8 or "
+                "application/octet-stream."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+Body = Annotated[RawBody, Meta(description="Sent instead of the envelope with the payload.")]
 
 
 class CreateTimer(RequestStruct):
-    """A timer to be created; give exactly one of `executeAt` and `delay`."""
+    """A timer to be created; give exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
 
     namespace: NamespaceName
     id: TimerId
@@ -84,11 +126,33 @@ class CreateTimer(RequestStruct):
     execute_at: Instant | UnsetType = UNSET
     delay: Duration | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
     method: Method | UnsetType = UNSET
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    on_conflict: (
+        Annotated[
+            OnConflict,
+            Meta(
+                description="If a timer of this id exists, pending or finished and retained: replace it (the default), keep "
+                "it and answer with it, or reject the request."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    idempotency_key: (
+        Annotated[
+            str,
+            Meta(
+                description="Names this create, so that it can be repeated: a timer of this id that was created under the "
+                "same key stands as it is, also after it has finished. The same as the header Idempotency-Key.",
+                examples=["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class TimerName(RequestStruct):
@@ -99,13 +163,15 @@ class TimerName(RequestStruct):
 
 
 class UpdateTimer(RequestStruct):
-    """What to change of a pending timer; absent fields stay. Null takes `headers` or `retryPolicy` away."""
+    """What to change of a pending timer; absent fields stay. Null takes `headers` away; a null `retryPolicy` returns
+    to the namespace's. `payload` and `body` replace one another."""
 
     namespace: NamespaceName
     timer_id: TimerId
     execute_at: Instant | UnsetType = UNSET
     callback_url: CallbackUrl | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
     method: Method | UnsetType = UNSET
     headers: Headers | UnsetType = UNSET
     retry_policy: Retry | UnsetType = UNSET
@@ -148,6 +214,8 @@ class CreateNamespace(RequestStruct):
     secret: (
         Annotated[str, Meta(description="Signs its callbacks (Standard Webhooks): whsec_ and base64.")] | UnsetType
     ) = UNSET
+    answers: AnswersMode | UnsetType = UNSET
+    retry_policy: NamespaceRetry | UnsetType = UNSET
 
 
 class UpdateNamespace(RequestStruct):
@@ -158,6 +226,8 @@ class UpdateNamespace(RequestStruct):
     retention: Retention | UnsetType = UNSET
     secret: Annotated[str | None, Meta(description="A new signing secret; null takes it away.")] | UnsetType = UNSET
     paused: Annotated[bool, Meta(description="While true, none of its timers rings.")] | UnsetType = UNSET
+    answers: AnswersMode | UnsetType = UNSET
+    retry_policy: NamespaceRetry | UnsetType = UNSET
 
 
 class ListNamespaces(RequestStruct):
@@ -214,13 +284,22 @@ class Attempt(AnswerStruct):
 
 
 class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
-    """The retry policy in force, its defaults filled in."""
+    """A retry policy, what was left out filled in."""
 
     max_attempts: int
     initial_interval: Duration
     backoff_multiplier: float
     max_interval: Duration
     max_attempts_duration: Duration | UnsetType = UNSET
+
+
+class RawBodyAnswer(AnswerStruct, rename="camel"):
+    """A callback's raw body, in one of the three forms."""
+
+    content_type: str
+    json: msgspec.Raw | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    base64: str | UnsetType = UNSET
 
 
 class Timer(AnswerStruct):
@@ -235,17 +314,20 @@ class Timer(AnswerStruct):
     callback_url: CallbackUrl
     method: Method
     headers: Annotated[dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")]
-    payload: Payload
+    payload: Annotated[Payload, Meta(description="Absent where it has a body.")] | UnsetType
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags
     attempts: Annotated[int, Meta(description="Calls made in the present firing.", ge=0)]
     attempt_log: Annotated[list[Attempt], Meta(description="The last calls, the oldest first.")]
     created_at: Instant
     updated_at: Instant
-    retry_policy: RetryPolicyAnswer | UnsetType = UNSET
+    retry_policy: (
+        Annotated[RetryPolicyAnswer, Meta(description="Its own; absent while the namespace's counts.")] | UnsetType
+    ) = UNSET
     next_attempt_at: Instant | UnsetType = UNSET
     executed_at: Instant | UnsetType = UNSET
     last_error: str | UnsetType = UNSET
+    body: Annotated[RawBodyAnswer, Meta(description="Sent instead of the envelope with a payload.")] | UnsetType = UNSET
 
 
 class TimerPage(AnswerStruct):
@@ -272,10 +354,13 @@ class ItemError(AnswerStruct):
 
 
 class BatchResult(AnswerStruct):
-    """What became of one timer of a batch: `timer` or `error`."""
+    """What became of one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the timer
+    is the one that was kept, or that a former request with the same idempotency key created."""
 
     timer: Timer | UnsetType = UNSET
     error: ItemError | UnsetType = UNSET
+    existing: bool | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
 
 
 class BatchResults(AnswerStruct):
@@ -293,6 +378,10 @@ class Namespace(AnswerStruct):
     retention: Retention
     paused: bool
     signed: Annotated[bool, Meta(description="Whether it has a signing secret.")]
+    answers: AnswersMode
+    retry_policy: Annotated[
+        RetryPolicyAnswer, Meta(description="In force for timers without one of their own: its own, or the default.")
+    ]
     created_at: Instant
     updated_at: Instant
 
@@ -322,7 +411,15 @@ class Node(AnswerStruct):
     dispatching: bool | None = None
     agent: bool | None = None
     window_timers: int | None = None
-    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | None = None
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited: since its instant, or since it was accepted if later."
+            ),
+        ]
+        | None
+    ) = None
     shares_name: Annotated[
         bool, Meta(description="Whether another living node has its name: then only one of them gets shards.")
     ] = False
@@ -338,7 +435,15 @@ class Shard(AnswerStruct):
     window_timers: int | UnsetType = UNSET
     in_flight: int | UnsetType = UNSET
     complete_to: Instant | UnsetType = UNSET
-    lag_ms: Annotated[float, Meta(description="How long its oldest due timer has waited.")] | UnsetType = UNSET
+    lag_ms: (
+        Annotated[
+            float,
+            Meta(
+                description="How long its oldest due timer has waited: since its instant, or since it was accepted if later."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Cluster(AnswerStruct):

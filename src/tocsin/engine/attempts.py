@@ -7,7 +7,8 @@ import msgspec
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.rows import Again, Conclusion, Finish
 from tocsin.model.answer import Done, Outcome, Reschedule, Response, Verdict
-from tocsin.model.retry import next_attempt_at
+from tocsin.model.raw_body import JSON_TYPE, RawBody
+from tocsin.model.retry import RetryPolicy, next_attempt_at
 from tocsin.model.timer import Attempt, Status, Timer
 
 
@@ -21,9 +22,11 @@ def conclude(
     duration_us: int,
     now_us: int,
     jitter: float,
+    policy: RetryPolicy,
     limits: EngineLimits,
 ) -> tuple[Conclusion, str]:
-    """The conclusion of attempt number `attempt`, and its word in events: done, rescheduled, retried or failed."""
+    """The conclusion of attempt number `attempt` under the policy in force, and its word in events: done, rescheduled,
+    retried or failed."""
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
     entry = Attempt(fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at
@@ -42,12 +45,15 @@ def conclude(
         after.execute_at = verdict.execute_at
         after.attempts, after.first_attempt_at, after.firing = 0, None, ""
         if verdict.payload is not None:
-            after.payload = verdict.payload.copy()
+            if after.body is None:
+                after.payload = verdict.payload.copy()
+            else:
+                after.body = RawBody(JSON_TYPE, json=verdict.payload.copy())
         return Again(after, verdict.execute_at), "rescheduled"
     again_at = None
     if not verdict.final:
         again_at = next_attempt_at(
-            timer.policy,
+            policy,
             attempts_made=attempt,
             first_attempt_at=first,
             now_us=now_us,

@@ -13,6 +13,7 @@ from tocsin.engine.handover import HandedOver
 from tocsin.engine.rows import Again, Flight, Kind, Op, Row
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, NotSent, judge
+from tocsin.model.namespace import Answers, policy_in_force
 from tocsin.ports.callback import Exchange, Ring
 from tocsin.ports.observer import (
     AttemptFinished,
@@ -221,6 +222,7 @@ class Dispatcher:
                 timer.timeout_us,
                 namespace.secret if namespace is not None else None,
                 timer.traceparent,
+                timer.body,
             ),
             partial(self._done, shard, flight, destination),
         )
@@ -236,6 +238,7 @@ class Dispatcher:
         if isinstance(outcome, NotSent):
             self._not_sent(shard, flight, destination, outcome)
             return
+        namespace = context.namespaces.get(timer.namespace)
         verdict = judge(
             outcome,
             now_us=now,
@@ -243,6 +246,7 @@ class Dispatcher:
             instant_us_max=now + limits.execute_ahead_max_us,
             payload_bytes_max=limits.payload_bytes_max,
             payload_depth_max=limits.payload_depth_max,
+            strict=namespace is not None and namespace.answers is Answers.STRICT,
         )
         conclusion, word = conclude(
             timer,
@@ -253,6 +257,7 @@ class Dispatcher:
             duration_us=exchange.duration_us,
             now_us=now,
             jitter=context.random.random(),
+            policy=policy_in_force(timer.retry, namespace),
             limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
@@ -265,7 +270,7 @@ class Dispatcher:
             shard.lane.poke(shard, urgent=False)
         else:
             word = "superseded"
-        lag = exchange.sent_at - flight.row.key[0] if exchange.sent_at is not None else None
+        lag = flight.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
         context.observe(
             AttemptFinished(
                 shard.shard_id,

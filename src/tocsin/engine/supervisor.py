@@ -112,8 +112,8 @@ class Supervisor:
     def overdue_us(self) -> int:
         """How long the oldest due timer in this node's windows has been waiting to be called; 0 when none is due."""
         now = self._context.clock.now_us()
-        keys = (shard.window.first_key() for shard in self.dispatcher.shards.values() if shard.window is not None)
-        return max((now - key[0] for key in keys if key is not None and key[0] <= now), default=0)
+        windows = (shard.window for shard in self.dispatcher.shards.values() if shard.window is not None)
+        return max((window.longest_wait_us(now) for window in windows), default=0)
 
     async def close(self) -> None:
         """Hands every shard back in order, waits for callbacks in flight up to `drain_timeout`, then stops."""
@@ -186,7 +186,13 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting, outdated=self._outdated)
+        address = announced(
+            self._address,
+            leaving=self.closing,
+            skewed=self._skew.lasting,
+            outdated=self._outdated,
+            beside_earlier=not self.format_2,
+        )
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -253,6 +259,11 @@ class Supervisor:
         self._verified = True
 
     # ------------------------------------------------------------------ who owns what (the port Placement)
+
+    @property
+    def format_2(self) -> bool:
+        """Whether every node that may come to read a timer of this store reads record format 2."""
+        return self._context.store.capabilities.exclusive or self.membership.format_2
 
     @property
     def incarnation(self) -> bytes:

@@ -24,9 +24,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 import msgspec
 
+from tocsin.engine.existing import answer_if, decoded, keeps, retains
 from tocsin.engine.rows import (
     Again,
     Batch,
@@ -40,8 +42,13 @@ from tocsin.engine.rows import (
     Op,
     Row,
 )
+from tocsin.model.condition import KEYS_KEPT_US, Condition, slim
 from tocsin.model.errors import (
+    ClusterUpgrading,
     DefiniteFailure,
+    IdempotencyConflict,
+    InvalidInput,
+    RecordTooNew,
     RecordUndecodable,
     RequestExpired,
     TimerNotFound,
@@ -57,6 +64,8 @@ HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
 #: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
 _REASON_CHARS_MAX = 500
+#: Rows of which `longest_wait_us` takes the oldest, for each of the two heaps.
+_WAITS_LOOKED_AT_MAX = 100
 _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
@@ -167,10 +176,19 @@ class Window:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
-    def first_key(self) -> Key | None:
-        """The smallest key in the window, rows set aside included, or None."""
-        tops = [top for heap in (self._order, self._aside) if (top := self._top(heap)) is not None]
-        return min(tops, default=None)
+    def longest_wait_us(self, now_us: int) -> int:
+        """How long the oldest due row has waited (`Row.waited_us`), rows set aside included; 0 when none is due. Where many
+        have instants of long before they were accepted, it is the oldest of those looked at, which have the smallest keys."""
+        longest = 0
+        for heap in (self._order, self._aside):
+            top = self._top(heap)
+            if top is None or top[0] > now_us:
+                continue
+            for key in islice(heap, _WAITS_LOOKED_AT_MAX):
+                row = self.rows.get(key[1])
+                if row is not None and row.key == key:
+                    longest = max(longest, row.waited_us(now_us))
+        return longest
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
@@ -319,7 +337,9 @@ class Window:
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
-            if op.kind is Kind.CREATE or op.kind is Kind.RETRY:
+            if op.condition is not None:
+                wanted[op.uuid] = None
+            elif op.kind is Kind.CREATE or op.kind is Kind.RETRY:
                 written.add(op.uuid)
             elif op.uuid not in written and self._present(op.uuid) is None and op.uuid not in self.finished:
                 wanted[op.uuid] = None
@@ -410,6 +430,8 @@ class Window:
         uuid, kind = op.uuid, op.kind
         if kind is Kind.CREATE:
             assert op.timer is not None
+            if op.condition is not None:
+                return self._create_if(op, op.condition, batch, fetched, asked, history_rule)
             return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
         if kind is Kind.RETRY:
             assert op.timer is not None
@@ -460,6 +482,55 @@ class Window:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
 
+    def _create_if(
+        self,
+        op: Op,
+        condition: Condition,
+        batch: Batch,
+        fetched: dict[bytes, Found],
+        asked: frozenset[bytes],
+        history_rule: HistoryRule,
+    ) -> object:
+        """A create on a condition: writes, or answers with the timer that stands, or with the error."""
+        assert op.timer is not None
+        if op.uuid not in asked:
+            return _HELD_BACK
+        try:
+            former = self._former(op.uuid, batch, fetched.get(op.uuid), history_rule)
+            answer = None if former is None else answer_if(condition, former)
+        except RecordTooNew as error:
+            return ClusterUpgrading(f"the timer of that id was stored by a newer release: {error}")
+        except IdempotencyConflict as error:
+            return error
+        if answer is not None:
+            return answer
+        keys = condition.keys_after(None if former is None else former.timer)
+        # Not in place: the batch may come to nothing, and the next owner find another timer.
+        timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
+        return self._write(batch, Row((timer.execute_at, op.uuid), op.generation, timer, 0))
+
+    def _former(self, uuid: bytes, batch: Batch, found: Found | None, history_rule: HistoryRule) -> Row | None:
+        """The timer of that uuid as it stands within the batch: live, or else the latest that finished and is retained."""
+        ended: Row | None = None
+        if uuid in batch.final:
+            row = batch.final[uuid]
+            if row is not None:
+                return row
+            ended = batch.ended[uuid]
+        elif uuid in self.finished:
+            batch.relied_on.add(uuid)
+            entry = self.finished[uuid]
+            ended = Row(entry.row.key, entry.row.generation, entry.timer, entry.row.size)
+        else:
+            row = self._present(uuid)
+            if row is not None:
+                return row
+            if found is not None and found.live is not None:
+                return decoded(found.live)
+        if ended is not None and retains(history_rule(ended.timer.namespace)[0], ended.timer):
+            return ended
+        return decoded(found.finished) if found is not None and found.finished is not None else None
+
     def _revive(self, live: StoredRow, op: Op) -> Row:
         try:
             return revived(live)
@@ -473,7 +544,10 @@ class Window:
             return TimerNotPending(
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
-        timer = op.changes.apply(present.timer, now_us)
+        try:
+            timer = op.changes.apply(present.timer, now_us)
+        except InvalidInput as error:
+            return error
         # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
         timer.firing = self._firing(op)
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
@@ -485,8 +559,10 @@ class Window:
 
     def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         # First what can fail: nothing of an operation that is refused may stay in the batch.
-        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
+        ended = Row(present.key, op.generation, timer, present.size)
+        self._record(batch, ended, timer, now_us, history_rule)
         batch.final[op.uuid] = None
+        batch.ended[op.uuid] = ended
         batch.upserts.pop(op.uuid, None)
         batch.parked.discard(op.uuid)
 
@@ -510,7 +586,11 @@ class Window:
 
     def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         mode, retention_us = history_rule(timer.namespace)
-        if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and timer.status is not Status.FAILED):
+        if timer.keys:
+            if retention_us < KEYS_KEPT_US or not keeps(mode, timer):
+                timer = slim(timer)
+            retention_us = max(retention_us, KEYS_KEPT_US)
+        elif not keeps(mode, timer):
             return
         ended = timer.executed_at or now_us
         kept = HistoryRow(

@@ -74,14 +74,27 @@ class Failed:
 Verdict = Done | Reschedule | Failed
 
 
-class _Body(msgspec.Struct, rename="camel", forbid_unknown_fields=False):
+class _Wishes(msgspec.Struct, rename="camel"):
+    """What counts of a body. Values stay JSON text, so that one of another type hides none of the others."""
+
+    ok: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    next_execute_at: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _StrictBody(msgspec.Struct, rename="camel"):
     ok: bool | msgspec.UnsetType = msgspec.UNSET
     next_execute_at: str | msgspec.UnsetType | None = msgspec.UNSET
     payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_decoder = msgspec.json.Decoder(_Body)
+_decode_wishes = msgspec.json.Decoder(_Wishes).decode
+_decode_strict = msgspec.json.Decoder(_StrictBody).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_JSON_SPACE = b" \t\r\n"
 _DONE = Done()
+_NOT_OK = Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
 _RETRIED_4XX = frozenset({408, 425, 429})
 
 
@@ -93,20 +106,22 @@ def judge(
     instant_us_max: int,
     payload_bytes_max: int,
     payload_depth_max: int,
+    strict: bool = False,
 ) -> Verdict:
-    """The verdict on one attempt.
+    """The verdict on one attempt; never raises.
 
     `retry_after_us_max` bounds how far Retry-After can delay, `instant_us_max` how late a reschedule may lie; a
     reschedule beyond it, or with a payload over `payload_bytes_max` or with more than `payload_depth_max` arrays and objects
-    within one another, counts as an invalid response (and is retried).
+    within one another, counts as an invalid response (and is retried). `strict`: a 2xx is done only with an empty
+    body or `ok: true`.
     """
     if isinstance(outcome, NoResponse):
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
         return Failed(text, final=outcome.final)
     status = outcome.status
     if 200 <= status < 300:
-        if outcome.body in (b"", b'{"ok": true}', b'{"ok":true}') and not outcome.truncated:
-            return _DONE
+        if strict:
+            return _judge_strictly(outcome, instant_us_max, payload_bytes_max, payload_depth_max)
         return _judge_body(outcome, instant_us_max, payload_bytes_max, payload_depth_max)
     error = f"HTTP_{status}"
     if 400 <= status < 500 and status not in _RETRIED_4XX:
@@ -115,37 +130,71 @@ def judge(
 
 
 def _judge_body(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
+    """Done, unless the body is a JSON object that says otherwise. What can't be read says nothing."""
+    body = outcome.body
+    if not body or outcome.truncated or not body.lstrip(_JSON_SPACE).startswith(b"{"):
+        return _DONE
+    try:
+        wishes = _decode_wishes(body)
+    except _UNREADABLE:
+        return _DONE
+    wanted, ok = wishes.next_execute_at, wishes.ok
+    # The decoder leaves values unread, which may then not be UTF-8.
+    if not isinstance(wanted, msgspec.UnsetType) and bytes(wanted) != b"null":
+        if not _is_utf8(body):
+            return _DONE
+    elif isinstance(ok, msgspec.UnsetType) or bytes(ok) != b"false" or not _is_utf8(body):
+        return _DONE
+    else:
+        return _NOT_OK
+    try:
+        text = _decode_text(wanted)
+    except _UNREADABLE:
+        return Failed("INVALID_CALLBACK_RESPONSE: nextExecuteAt is not a string")
+    return _reschedule(text, wishes.payload, instant_us_max, payload_bytes_max, payload_depth_max)
+
+
+def _judge_strictly(outcome: Response, instant_us_max: int, payload_bytes_max: int, payload_depth_max: int) -> Verdict:
     if outcome.truncated:
         return Failed("INVALID_CALLBACK_RESPONSE: the answer is longer than the limit")
     if not outcome.body.strip():
         return _DONE
     try:
-        body = _decoder.decode(outcome.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        body = _decode_strict(outcome.body)
+    except _UNREADABLE as error:
         return Failed(f"INVALID_CALLBACK_RESPONSE: {error}")
-    wanted = body.next_execute_at
-    if isinstance(wanted, str):
-        try:
-            execute_at = parse_instant(wanted)
-        except ValueError as error:
-            return Failed(f"INVALID_CALLBACK_RESPONSE: nextExecuteAt {error}")
-        if execute_at > instant_us_max or execute_at < 0:
-            return Failed("INVALID_CALLBACK_RESPONSE: nextExecuteAt is out of range")
-        if isinstance(body.payload, msgspec.UnsetType):
-            return Reschedule(execute_at, None)
-        payload = bytes(body.payload)
-        if len(payload) > payload_bytes_max:
-            return Failed("INVALID_CALLBACK_RESPONSE: payload is longer than the limit")
-        if not _is_utf8(payload):
-            return Failed("INVALID_CALLBACK_RESPONSE: payload is not UTF-8")
-        if is_deeper_than(payload, payload_depth_max):
-            return Failed(f"INVALID_CALLBACK_RESPONSE: payload has more than {payload_depth_max} levels")
-        return Reschedule(execute_at, msgspec.Raw(payload))
+    if isinstance(body.next_execute_at, str):
+        return _reschedule(body.next_execute_at, body.payload, instant_us_max, payload_bytes_max, payload_depth_max)
     if body.ok is True:
         return _DONE
     if body.ok is False:
-        return Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
+        return _NOT_OK
     return Failed("INVALID_CALLBACK_RESPONSE: the answer has neither ok nor nextExecuteAt")
+
+
+def _reschedule(
+    text: str,
+    raw: msgspec.Raw | msgspec.UnsetType,
+    instant_us_max: int,
+    payload_bytes_max: int,
+    payload_depth_max: int,
+) -> Verdict:
+    try:
+        execute_at = parse_instant(text)
+    except ValueError as error:
+        return Failed(f"INVALID_CALLBACK_RESPONSE: nextExecuteAt {error}")
+    if execute_at > instant_us_max or execute_at < 0:
+        return Failed("INVALID_CALLBACK_RESPONSE: nextExecuteAt is out of range")
+    if isinstance(raw, msgspec.UnsetType):
+        return Reschedule(execute_at, None)
+    payload = bytes(raw)
+    if len(payload) > payload_bytes_max:
+        return Failed("INVALID_CALLBACK_RESPONSE: payload is longer than the limit")
+    if not _is_utf8(payload):
+        return Failed("INVALID_CALLBACK_RESPONSE: payload is not UTF-8")
+    if is_deeper_than(payload, payload_depth_max):
+        return Failed(f"INVALID_CALLBACK_RESPONSE: payload has more than {payload_depth_max} levels")
+    return Reschedule(execute_at, msgspec.Raw(payload))
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.instants import US_PER_DAY
+from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
@@ -25,9 +26,18 @@ class HistoryMode(StrEnum):
     NONE = "none"
 
 
+class Answers(StrEnum):
+    """By which table a namespace's callbacks are judged: `standard`, any 2xx is done unless its body asks for something else;
+    `strict`, a 2xx is done only with an empty body or `ok: true`."""
+
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
 class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     """A namespace. `num_shards` never changes once given. `secret` signs callbacks (Standard Webhooks, `whsec_…`). `version`
-    grows by one with each change; 0: as an earlier release wrote it."""
+    grows by one with each change; 0: as an earlier release wrote it. `retry` is the policy of timers without one of their
+    own; None: the default. `answers` says how their callbacks' answers are judged."""
 
     name: str
     num_shards: int
@@ -38,6 +48,15 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     secret: str | None = None
     paused: bool = False
     version: int = 0
+    answers: Answers = Answers.STANDARD
+    retry: RetryPolicy | None = None
+
+
+def policy_in_force(own: RetryPolicy | None, namespace: Namespace | None) -> RetryPolicy:
+    """The policy of an attempt that ends now: the timer's own, else its namespace's, else the default."""
+    if own is not None:
+        return own
+    return DEFAULT_POLICY if namespace is None or namespace.retry is None else namespace.retry
 
 
 _encoder = msgspec.json.Encoder()

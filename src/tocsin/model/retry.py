@@ -6,6 +6,13 @@ import msgspec
 
 from tocsin.model.instants import US_PER_SECOND
 
+#: What is in force where neither timer nor namespace has a policy, and what members left out of a new policy are resolved to:
+#: ten attempts over eight and a half hours, which outlast a restart, a rollback and a night.
+_ATTEMPTS = 10
+_INITIAL_INTERVAL_US = 5 * US_PER_SECOND
+_MULTIPLIER = 3.0
+_INTERVAL_MAX_US = 4 * 3_600 * US_PER_SECOND
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """How often and how long an unsuccessful callback is repeated.
@@ -14,6 +21,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     attempt: no attempt begins later than that. The delay before attempt n+1 is
     `initial_interval_us * backoff_multiplier ** (n - 1)`, at most `max_interval_us`, less up to a tenth of random
     jitter, so that timers which failed together do not come back together.
+
+    The defaults here are what members left out of a *stored* policy mean: they never change. New policies are made by
+    `resolved`.
     """
 
     max_attempts: int = 5
@@ -32,11 +42,30 @@ class RetryPolicy(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return int(full * (1.0 - 0.1 * jitter))
 
 
-#: What a timer gets where neither it nor its namespace says otherwise: 10 attempts over about 8.5 hours, which outlast a
-#: restart, a deployment that is rolled back, and a night.
-DEFAULT_POLICY = RetryPolicy(10, None, 5 * US_PER_SECOND, 3.0, 4 * 3_600 * US_PER_SECOND)
-#: What a timer without a policy of its own gets: one attempt.
-SINGLE_ATTEMPT = RetryPolicy(max_attempts=1)
+def resolved(
+    max_attempts: int | None = None,
+    max_duration_us: int | None = None,
+    initial_interval_us: int | None = None,
+    backoff_multiplier: float | None = None,
+    max_interval_us: int | None = None,
+) -> RetryPolicy:
+    """A new policy, members left out resolved to the defaults of this release. Where only one of the intervals is given, the
+    other gives way: the first is never longer than the longest."""
+    if initial_interval_us is None:
+        initial_interval_us = _INITIAL_INTERVAL_US
+        if max_interval_us is not None and max_interval_us > 0:
+            initial_interval_us = min(initial_interval_us, max_interval_us)
+    return RetryPolicy(
+        _ATTEMPTS if max_attempts is None else max_attempts,
+        max_duration_us,
+        initial_interval_us,
+        _MULTIPLIER if backoff_multiplier is None else backoff_multiplier,
+        max(_INTERVAL_MAX_US, initial_interval_us) if max_interval_us is None else max_interval_us,
+    )
+
+
+#: The policy of timers that have none of their own, in namespaces that have none.
+DEFAULT_POLICY = resolved()
 
 
 def next_attempt_at(

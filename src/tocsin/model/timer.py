@@ -7,8 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.errors import RecordTooNew, RecordUndecodable
-from tocsin.model.retry import SINGLE_ATTEMPT, RetryPolicy
+from tocsin.model.errors import InvalidInput, RecordTooNew, RecordUndecodable
+from tocsin.model.raw_body import RawBody, header_conflicts
+from tocsin.model.retry import RetryPolicy
 
 #: The greatest version of the record format that this release reads. A node that meets a greater one leaves the shard to a
 #: newer node. A record has the smallest version that can say what it says, so that earlier releases read what they can.
@@ -54,8 +55,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `execute_at` is the instant asked for; a retry moves only the row's key, not this. `attempts` and
     `first_attempt_at` count from creation, an update of the instant, or a reschedule by the receiver. `firing` names what is
     fired, and is part of every attempt's `webhook-id`: another after each of these and after any other update.
-    `payload` is the JSON text as sent. `attempt_log` keeps the last few attempts of all firings. `keys` are the last few
-    idempotency keys, the newest last.
+    `payload` is the JSON text as sent; `body`, if it is not None, is sent instead of the envelope with the payload.
+    `retry` is None while the namespace's policy counts. `attempt_log` keeps the last few attempts of all firings. `keys`
+    are the last few idempotency keys, the newest last.
     """
 
     namespace: str
@@ -79,11 +81,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     status: Status = Status.PENDING
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()
-
-    @property
-    def policy(self) -> RetryPolicy:
-        """The retry policy in force: the timer's own, or a single attempt."""
-        return self.retry or SINGLE_ATTEMPT
+    body: RawBody | None = None
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -98,7 +96,7 @@ _PREFIX_1, _PREFIX_2 = b'{"v":1,', b'{"v":2,'
 
 def needs_format_2(timer: Timer) -> bool:
     """Whether an earlier release would lose something of the timer: then its record must be one that it leaves alone."""
-    return bool(timer.keys)
+    return bool(timer.keys) or timer.body is not None
 
 
 def encode_record(timer: Timer) -> bytes:
@@ -157,10 +155,21 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     method: str | msgspec.UnsetType = msgspec.UNSET
     headers: dict[str, str] | None | msgspec.UnsetType = msgspec.UNSET
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    body: RawBody | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
-        """The timer as changed. With a new instant, attempts start over."""
+        """The timer as changed. With a new instant, attempts start over; payload and raw body replace one another.
+        InvalidInput for headers that can't stand beside the timer's raw body."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
         if "execute_at" in wanted:
             wanted.update(attempts=0, first_attempt_at=None)
-        return msgspec.structs.replace(timer, updated_at=now_us, **wanted)
+        if "body" in wanted:
+            wanted["payload"] = NULL_PAYLOAD
+        elif "payload" in wanted:
+            wanted["body"] = None
+        changed = msgspec.structs.replace(timer, updated_at=now_us, **wanted)
+        if changed.body is not None and changed.headers and ("body" in wanted or "headers" in wanted):
+            errors = header_conflicts(changed.headers)
+            if errors:
+                raise InvalidInput(*errors)
+        return changed

@@ -34,6 +34,10 @@ RESERVED_HEADERS = frozenset(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+#: RFC 9110 section 8.3.1; parameters are taken as they come, in visible ASCII with spaces inside.
+_MEDIA_TYPE = re.compile(
+    r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(?: *; *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?\Z"
+)
 _URL_CHARACTERS = re.compile(r"[\x21-\x7e]+\Z")
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?\Z")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
@@ -51,6 +55,8 @@ class InputLimits:
     #: Arrays and objects within one another in a payload, as sent or as a rescheduling answer brings it. It is read again
     #: wherever the timer goes, at any stack depth.
     payload_depth_max: int = 100
+    #: More than any registered media type with its parameters has.
+    content_type_chars_max: int = 255
     headers_max: int = 32
     header_name_chars_max: int = 128
     header_value_chars_max: int = 4_096
@@ -154,6 +160,21 @@ class InputRules:
         if is_deeper_than(text, limits.payload_depth_max):
             return f"is nested too deep; at most {limits.payload_depth_max} levels are accepted"
         return None
+
+    def raw_size(self, size: int) -> str | None:
+        """Bytes of a raw body as they are sent."""
+        if size <= self.limits.payload_bytes_max:
+            return None
+        return f"is {size} bytes long as sent; at most {self.limits.payload_bytes_max} are accepted"
+
+    def content_type(self, text: str) -> str | None:
+        """The content type of a raw body."""
+        if len(text) <= self.limits.content_type_chars_max and _MEDIA_TYPE.match(text):
+            return None
+        return (
+            f"is not a media type of at most {self.limits.content_type_chars_max} characters; write it as text/plain or "
+            "application/xml; charset=utf-8"
+        )
 
     def headers(self, headers: dict[str, str], path: str) -> list[FieldError]:
         """The extra headers of the callback."""

@@ -8,10 +8,12 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tocsin.model.answer import Outcome
+from tocsin.model.raw_body import RawBody
 
 
 class Ring(NamedTuple):
-    """One attempt to be made. `message_id` is the same for all attempts of one firing."""
+    """One attempt to be made. `message_id` is the same for all attempts of one firing. A `body` is sent as it is, and the
+    envelope in headers; without one, the envelope with the `payload` is the body."""
 
     namespace: str
     timer_id: str
@@ -26,6 +28,7 @@ class Ring(NamedTuple):
     timeout_us: int
     secret: str | None
     traceparent: str | None
+    body: RawBody | None = None
 
 
 class Exchange(NamedTuple):

@@ -26,7 +26,8 @@ class TimersChanged(NamedTuple):
 
 class AttemptFinished(NamedTuple):
     """A webhook was called. `outcome`: done, rescheduled, retried, failed or superseded (its answer decides nothing, the
-    timer was changed meanwhile). `lag_us`: from the key's instant to the request's first byte; None if none was sent."""
+    timer was changed meanwhile). `lag_us`: from the attempt's instant, or from when that was accepted if that is later, to
+    the request's first byte; None if none was sent."""
 
     shard_id: int
     namespace: str

@@ -57,7 +57,10 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
-    "tocsin_lag_seconds": (LAG_SECONDS, "From a timer's instant to the first byte of its webhook request."),
+    "tocsin_lag_seconds": (
+        LAG_SECONDS,
+        "From an attempt's instant, or its acceptance if later, to the first byte of its request.",
+    ),
     "tocsin_callback_duration_seconds": (DURATION_SECONDS, "From the start of an attempt to the end of its answer."),
     "tocsin_commit_duration_seconds": (DURATION_SECONDS, "Time of one transaction in the store."),
     "tocsin_commit_rows": (_ROWS, "Upserts, deletes and history rows in one transaction."),

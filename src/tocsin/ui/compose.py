@@ -72,7 +72,7 @@ def compose(
     streams = Streams(limits)
     gathered = Gathered(figures, service, clock, limits)
     paused = Paused(service, clock)
-    pages = Pages(assets, keys=keys)
+    pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
     lists = ListHandlers(service, intake, pages, figures, streams, limits)
     detail = DetailHandlers(service, pages, figures, id_chars_max=rules.limits.id_chars_max)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)

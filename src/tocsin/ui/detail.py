@@ -9,6 +9,7 @@ from starlette.responses import Response
 from tocsin.model.access import Role
 from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import Namespace
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
 from tocsin.ui.figures import Figures
@@ -90,7 +91,7 @@ class DetailHandlers:
             title=view.timer.id,
             view=view,
             timer=view.timer,
-            steps=held_back(time_line(view, visit.now_us), known, visit.now_us),
+            steps=held_back(time_line(view, self._service.retry_policy(view.timer), visit.now_us), known, visit.now_us),
             why=explain(view, known, cluster, visit.now_us),
             may_write=visit.visitor.may(Role.WRITE, namespace),
             problem=problem,
@@ -113,8 +114,8 @@ def _said(did: str, view: TimerView, namespace: Namespace) -> str:
     return SAID.get(did, "")
 
 
-def time_line(view: TimerView, now_us: int) -> list[Step]:
-    """Everything known about a timer's past and future, the earliest first."""
+def time_line(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Step]:
+    """Everything known about a timer's past and future, the earliest first; `policy` is the one in force for it."""
     timer = view.timer
     steps = [Step(timer.created_at, "Created", "pending")]
     for attempt in timer.attempt_log:
@@ -126,7 +127,7 @@ def time_line(view: TimerView, now_us: int) -> list[Step]:
     quiet = timer.updated_at > timer.created_at and timer.status is Status.PENDING
     if quiet and not any(abs(timer.updated_at - at) < 1_000_000 for at in seen) and timer.updated_at >= last:
         steps.append(Step(timer.updated_at, "Changed", "pending"))
-    steps.extend(_end(view, now_us))
+    steps.extend(_end(view, policy, now_us))
     return steps
 
 
@@ -138,12 +139,12 @@ def held_back(steps: list[Step], namespace: Namespace, now_us: int) -> list[Step
     return [*steps[:-1], replace(last, title="Due", tone="held", note="It waits for the namespace to be resumed.")]
 
 
-def _end(view: TimerView, now_us: int) -> list[Step]:
+def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[Step]:
     timer, at = view.timer, view.next_attempt_at
     if timer.status is Status.COMPLETED:
         return [Step(timer.executed_at or timer.updated_at, "Done", "done")]
     if timer.status is Status.FAILED:
-        note = "No attempts are left." if timer.attempts >= timer.policy.max_attempts else "The answer was final."
+        note = "No attempts are left." if timer.attempts >= policy.max_attempts else "The answer was final."
         return [Step(timer.executed_at or timer.updated_at, "Failed", "failed", note=note)]
     if timer.status is Status.CANCELED:
         return [Step(timer.executed_at or timer.updated_at, "Canceled", "canceled")]
@@ -152,7 +153,7 @@ def _end(view: TimerView, now_us: int) -> list[Step]:
     if at <= now_us:
         return [Step(at, "Firing now", "ringing", ahead=True)]
     number = timer.attempts + 1
-    title = "Fires" if number == 1 else f"Attempt {number} of {timer.policy.max_attempts}"
+    title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [Step(at, title, "ringing", ahead=True)]
 
 

@@ -13,9 +13,11 @@ from tocsin.contract.access import KeyRing
 from tocsin.contract.convert import Intake
 from tocsin.contract.instants import format_instant
 from tocsin.contract.reading import JsonReader
+from tocsin.contract.repeated import condition_of
 from tocsin.model.access import Role
 from tocsin.model.errors import (
     FieldError,
+    IdempotencyConflict,
     InvalidInput,
     NamespaceNotFound,
     TimerExists,
@@ -24,14 +26,13 @@ from tocsin.model.errors import (
 )
 from tocsin.model.instants import parse_duration
 from tocsin.model.namespace import DEFAULT_NAMESPACE
-from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import METHODS
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.service import TimerService, TimerView
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.names import UNLESS_EXISTS, copy_ids, first_free
+from tocsin.ui.names import copy_ids, first_free
 from tocsin.ui.pages import Pages
 from tocsin.ui.plan import plan
 from tocsin.ui.show import timer_path, version
@@ -123,8 +124,10 @@ class EditHandlers:
             return await self._form(visit, form, past=timer.execute_at)
         replaced = await self._to_replace(visit, form)
         try:
-            await self._service.create(timer, None if replaced else UNLESS_EXISTS)
-        except TimerExists:
+            # Under the form's own key: sent twice, since its answer was lost, it is one timer and no question.
+            key = visit.form.get("attempt") or None
+            await self._service.create(timer, None if replaced else condition_of(sent, key, timer.execute_at))
+        except (TimerExists, IdempotencyConflict):
             return await self._form(visit, form, existing=await self._existing(form))
         except InvalidInput as error:
             return await self._form(visit, form, problem=error)
@@ -196,7 +199,7 @@ class EditHandlers:
         try:
             timer = self._intake.timer(self._create_reader.read(msgspec.json.encode(form.body())), visit.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
-            shown["plan"] = plan(timer.retry or DEFAULT_POLICY, max(first_at, visit.now_us))
+            shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, visit.now_us))
             if view is None:
                 body, path = form.body(), "/api/v1/timers/create"
             else:
@@ -259,6 +262,7 @@ class EditHandlers:
             fresh=view is None and problem is None and status == 200,
             past=past,
             past_meant=visit.form.exact("past"),
+            attempt=visit.form.get("attempt") or uuid.uuid4().hex,
             namespaces=[
                 each for each in await self._lists.visible_namespaces(visit) if visit.visitor.may(Role.WRITE, each.name)
             ],

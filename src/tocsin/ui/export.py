@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
+import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from tocsin.contract.convert import timer_answer
@@ -21,7 +22,7 @@ from tocsin.ui.visit import Handler, Visit
 
 _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
-    "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload",
+    "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload", "body",
 )  # fmt: skip
 #: Rows, and bytes of payloads, that are written before other requests get their turn; one row at least.
 _ROWS_PER_TURN = 50
@@ -79,7 +80,7 @@ def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:
     left = _PAYLOAD_BYTES_PER_TURN
     for view in views:
         part.append(view)
-        left -= len(view.timer.payload)
+        left -= len(view.timer.payload) if view.timer.body is None else view.timer.body.form_chars
         if left <= 0 or len(part) == _ROWS_PER_TURN:
             yield part
             part, left = [], _PAYLOAD_BYTES_PER_TURN
@@ -125,7 +126,8 @@ def _row(view: TimerView) -> list[object]:
         answer.created_at,
         answer.updated_at,
         view.shard_id,
-        bytes(timer.payload).decode(),
+        bytes(timer.payload).decode() if timer.body is None else "",
+        "" if answer.body is msgspec.UNSET else msgspec.json.encode(answer.body).decode(),
     ]
 
 

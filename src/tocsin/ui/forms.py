@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from tocsin.contract.convert import timer_answer
+from tocsin.contract.convert import raw_body_answer, timer_answer
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
@@ -60,6 +61,8 @@ class TimerForm:
     method: str = "POST"
     headers: list[tuple[str, str]] = field(default_factory=list)
     payload: str = ""
+    #: The raw body that the timer has, as the API shows it; it stays while no payload is given.
+    raw: str = ""
     tags: str = ""
     timeout: str = _DEFAULT_TIMEOUT
     retry: str = "usual"
@@ -86,6 +89,7 @@ class TimerForm:
             method=form.get("method", "POST"),
             headers=header_pairs(form),
             payload=form.exact("payload").replace("\r\n", "\n"),
+            raw=form.exact("raw"),
             tags=form.get("tags"),
             timeout=form.get("timeout"),
             retry=form.get("retry", "usual"),
@@ -112,6 +116,7 @@ class TimerForm:
             method=timer.method,
             headers=list(redact_headers(timer.headers or {}).items()),
             payload="" if timer.payload == NULL_PAYLOAD else pretty_json(bytes(timer.payload)),
+            raw="" if timer.body is None else msgspec.json.encode(raw_body_answer(timer.body)).decode(),
             tags=", ".join(timer.tags),
             timeout=f"{timer.timeout_us / US_PER_SECOND:g}",
             retry="usual" if timer.retry is None else "none" if single else "own",
@@ -125,7 +130,9 @@ class TimerForm:
     def body(self) -> Body:
         """The request to create it, as a client of the API would send it. InvalidInput for what can't be one."""
         errors: list[FieldError] = []
-        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
+        body: Body = {
+            "namespace": self.namespace, "id": self.id, "callbackUrl": self.url, "onConflict": OnConflict.REJECT.value,
+        }  # fmt: skip
         try:
             body.update(
                 read_when(
@@ -144,6 +151,9 @@ class TimerForm:
         if self.payload.strip():
             errors.extend(json_errors("payload", self.payload))
             body["payload"] = msgspec.Raw(self.payload.strip().encode())
+        elif self.raw:
+            errors.extend(json_errors("body", self.raw))
+            body["body"] = msgspec.Raw(self.raw.encode())
         if self.method != "POST":
             body["method"] = self.method
         if self.headers:
@@ -176,7 +186,7 @@ class TimerForm:
         """The request to change a timer into this: only what differs. InvalidInput."""
         before, now = TimerForm.of(view.timer, when="keep").body_of_update(), self.body_of_update()
         changed = {
-            name: value for name, value in now.items() if name in ("executeAt", "delay") or before[name] != value
+            name: value for name, value in now.items() if name in ("executeAt", "delay") or before.get(name) != value
         }
         return {"namespace": view.timer.namespace, "timerId": view.timer.id, **changed}
 
@@ -186,7 +196,7 @@ class TimerForm:
         if self.when == "keep":
             body.pop("delay", None)
             body.pop("executeAt", None)
-        del body["namespace"], body["id"]
+        del body["namespace"], body["id"], body["onConflict"]
         empty: Body = {
             "payload": NULL_PAYLOAD,
             "method": "POST",
@@ -195,6 +205,8 @@ class TimerForm:
             "callbackTimeoutSeconds": float(_DEFAULT_TIMEOUT),
             "tags": [],
         }
+        if "body" in body:
+            del empty["payload"]
         return {**empty, **body}
 
 
@@ -254,8 +266,12 @@ def command(server: str, body: Mapping[str, Any]) -> str:
         for name, flag in (("delay", "in"), ("executeAt", "at"))
         if name in body
     ]
+    if "onConflict" in body:
+        parts.append(f"--on-conflict {body['onConflict']}")
     if "payload" in body:
         parts.append(f"--payload {shlex.quote(bytes(body['payload']).decode())}")
+    if "body" in body:
+        parts += _raw_flags(msgspec.json.decode(body["body"]))
     if "method" in body:
         parts.append(f"--method {body['method']}")
     parts += [f"--header {shlex.quote(f'{name}: {value}')}" for name, value in (body.get("headers") or {}).items()]
@@ -267,6 +283,14 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     if server != "http://127.0.0.1:8080":
         parts.append(f"--server {shlex.quote(server)}")
     return " \\\n  ".join([" ".join(parts[:2]), *parts[2:]])
+
+
+def _raw_flags(body: Mapping[str, Any]) -> list[str]:
+    text = body.get("text")
+    # What begins with @ names a file, and - is standard input.
+    literal = isinstance(text, str) and not text.startswith("@") and text != "-"
+    value = shlex.quote(text) if isinstance(text, str) and literal else "@FILE"
+    return [f"--body {value}", f"--content-type {shlex.quote(str(body.get('contentType')))}"]
 
 
 def exported(view: TimerView) -> bytes:

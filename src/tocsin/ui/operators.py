@@ -109,12 +109,12 @@ class OperatorPages:
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
             sent = self._create_reader.read(msgspec.json.encode(body))
-            retention_us = self._intake.namespace_settings(sent)
+            settings = self._intake.namespace_settings(sent)
             await self._service.create_namespace(
                 sent.name,
                 num_shards=None if sent.num_shards is msgspec.UNSET else sent.num_shards,
                 history=None if sent.history is msgspec.UNSET else sent.history,
-                retention_us=retention_us,
+                retention_us=settings.retention_us,
                 secret=None if sent.secret is msgspec.UNSET else sent.secret,
             )
         except (InvalidInput, NamespaceExists) as error:
@@ -137,11 +137,11 @@ class OperatorPages:
             body["secret"] = None
         try:
             sent = self._update_reader.read(msgspec.json.encode(body))
-            retention_us = self._intake.namespace_settings(sent)
+            settings = self._intake.namespace_settings(sent)
             await self._service.update_namespace(
                 sent.name,
                 history=None if sent.history is msgspec.UNSET else sent.history,
-                retention_us=retention_us,
+                retention_us=settings.retention_us,
                 secret=sent.secret if isinstance(sent.secret, str) else None,
                 remove_secret=sent.secret is None,
                 paused=None if sent.paused is msgspec.UNSET else sent.paused,

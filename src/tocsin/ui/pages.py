@@ -16,6 +16,8 @@ from tocsin import __version__
 from tocsin.contract.access import KeyRing
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
+from tocsin.model.retry import RetryPolicy
+from tocsin.model.timer import Timer
 from tocsin.model.visible import visible, visible_name
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
@@ -57,9 +59,9 @@ _ROWS_AT_ONCE = 100
 
 
 class Pages:
-    """Renders. `keys`: whether people sign in here."""
+    """Renders. `keys`: whether people sign in here; `policy_of`: the retry policy in force for a timer."""
 
-    def __init__(self, assets: Assets, *, keys: KeyRing) -> None:
+    def __init__(self, assets: Assets, *, keys: KeyRing, policy_of: Callable[[Timer], RetryPolicy]) -> None:
         self.assets = assets
         self._keys = keys
         self._environment = environment = Environment(
@@ -82,7 +84,9 @@ class Pages:
             destination=show.destination,
             version_of=show.version,
             pretty_json=show.pretty_json,
+            raw_body=show.raw_body,
             bytes_of=bytes,
+            policy_of=policy_of,
         )
         environment.globals.update(
             relative=show.relative, parted=show.parted, timer_path=show.timer_path, call_path=calls.path

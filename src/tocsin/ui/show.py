@@ -14,9 +14,11 @@ import msgspec
 
 from tocsin.contract.instants import format_instant
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
+from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import is_deeper_than
+from tocsin.model.visible import visible
 from tocsin.service import TimerView
 
 T = TypeVar("T")
@@ -161,6 +163,17 @@ def pretty_json(text: bytes) -> str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return plain
     return _laid_out(plain)
+
+
+def raw_body(body: RawBody) -> tuple[str, str]:
+    """A raw body as people see it, and its content type, size and form."""
+    size = f"{body.content_type}, {len(body.sent()):,} bytes"
+    if body.base64 is not msgspec.UNSET:
+        return body.base64, f"{size}, here in base64"
+    text = bytes(body.json).decode() if body.json is not msgspec.UNSET else body.text
+    assert text is not msgspec.UNSET
+    # Line breaks stay; other characters that can't be seen are shown by their numbers.
+    return "\n".join(visible(line) for line in text.split("\n")), size
 
 
 #: The parts of JSON between white space, an empty object or array as one.

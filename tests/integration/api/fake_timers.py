@@ -10,17 +10,20 @@ from dataclasses import replace
 
 import msgspec
 
+from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import (
     FieldError,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
+    TimerExists,
     TimerNotFound,
     TimerNotPending,
     TocsinError,
 )
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
-from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.namespace import Answers, HistoryMode, Namespace
+from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Changes, Status, Timer
 from tocsin.service import ClusterView, ListRequest, NodeView, ShardView, TimerService, TimerView
 
@@ -62,15 +65,30 @@ class FakeTimerService(TimerService):
         if namespace not in self._namespaces:
             raise NamespaceNotFound(f"there is no namespace {namespace!r}")
 
-    async def create(self, timer: Timer) -> TimerView:
+    def _create(self, timer: Timer, condition: Condition | None) -> TimerView:
         self._check(timer.namespace)
+        former = self.timers.get((timer.namespace, timer.id))
+        if condition is not None:
+            if former is not None and condition.is_repeated(former):
+                return msgspec.structs.replace(self._view(former), outcome=Outcome.REPLAYED)
+            if former is not None and condition.on_conflict is OnConflict.KEEP:
+                return msgspec.structs.replace(self._view(former), outcome=Outcome.EXISTING)
+            if former is not None and condition.on_conflict is OnConflict.REJECT:
+                raise TimerExists(f"there is a timer {timer.id!r}")
+            timer.keys = condition.keys_after(former)
         self.timers[timer.namespace, timer.id] = timer
         return self._view(timer)
 
-    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
-        self._check(timer.namespace)
-        self.timers[timer.namespace, timer.id] = timer
-        loop, view = asyncio.get_running_loop(), self._view(timer)
+    async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
+        return self._create(timer, condition)
+
+    def begin_create(
+        self,
+        timer: Timer,
+        settle: Callable[[TimerView | TocsinError], None],
+        condition: Condition | None = None,
+    ) -> None:
+        loop, view = asyncio.get_running_loop(), self._create(timer, condition)
         if self.holding:
             self._release = lambda: loop.call_soon_threadsafe(settle, view)
             self.held.set()
@@ -82,11 +100,13 @@ class FakeTimerService(TimerService):
         self.holding = False
         self._release()
 
-    async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
         outcomes: list[TimerView | TocsinError] = []
-        for timer in timers:
+        for timer, condition in zip(timers, conditions or [None] * len(timers), strict=True):
             try:
-                outcomes.append(await self.create(timer))
+                outcomes.append(await self.create(timer, condition))
             except TocsinError as error:
                 outcomes.append(error)
         return outcomes
@@ -153,6 +173,8 @@ class FakeTimerService(TimerService):
         history: HistoryMode | None = None,
         retention_us: int | None = None,
         secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
     ) -> Namespace:
         self._check("default")
         if name in self._namespaces:
@@ -160,8 +182,9 @@ class FakeTimerService(TimerService):
         if num_shards is not None and num_shards > TOTAL_SHARDS:
             raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
         namespace = Namespace(
-            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret
-        )
+            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret,
+            answers=answers, retry=retry,
+        )  # fmt: skip
         self._namespaces[name] = namespace
         return namespace
 
@@ -174,12 +197,22 @@ class FakeTimerService(TimerService):
         secret: str | None = None,
         remove_secret: bool = False,
         paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
     ) -> Namespace:
         self._check(name)
-        given = {"history": history, "retention_us": retention_us, "secret": secret, "paused": paused}
+        given = {
+            "history": history,
+            "retention_us": retention_us,
+            "secret": secret,
+            "paused": paused,
+            "answers": answers,
+        }
         wanted = {field: value for field, value in given.items() if value is not None}
         if remove_secret:
             wanted["secret"] = None
+        if retry is not msgspec.UNSET:
+            wanted["retry"] = retry
         self._namespaces[name] = msgspec.structs.replace(self._namespaces[name], **wanted)
         return self._namespaces[name]
 

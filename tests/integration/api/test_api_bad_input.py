@@ -107,8 +107,25 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "retryPolicy": {"backoffMultiplier": 0.5}}, "retryPolicy.backoffMultiplier", "1 to 100"),
     ({**TIMER, "retryPolicy": {"initialInterval": "0s"}}, "retryPolicy.initialInterval", "more than 0s"),
     ({**TIMER, "retryPolicy": {"initialInterval": "soon"}}, "retryPolicy.initialInterval", "is not a duration"),
-    ({**TIMER, "retryPolicy": {"maxInterval": "1ms"}}, "retryPolicy.maxInterval", "shorter than initialInterval"),
+    (
+        {**TIMER, "retryPolicy": {"maxInterval": "1s", "initialInterval": "2s"}},
+        "retryPolicy.maxInterval",
+        "shorter than initialInterval",
+    ),
     ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
+    ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "give one of the two"),
+    ({**TIMER, "body": {}}, "body", "exactly one of json, text and base64"),
+    ({**TIMER, "body": {"text": "x", "json": 1}}, "body", "exactly one of json, text and base64"),
+    ({**TIMER, "body": "x"}, "body", "must be an object"),
+    ({**TIMER, "body": {"text": 1}}, "body.text", "must be a string"),
+    ({**TIMER, "body": {"data": 1}}, "body.data", "is not a field here"),
+    ({**TIMER, "body": {"base64": "AA"}}, "body.base64", "is not base64"),
+    ({**TIMER, "body": {"base64": "A-_="}}, "body.base64", "is not base64"),
+    ({**TIMER, "body": {"text": "x", "contentType": "text"}}, "body.contentType", "is not a media type"),
+    ({**TIMER, "body": {"text": "x", "contentType": "text/a\r\nx: y"}}, "body.contentType", "is not a media type"),
+    ({**TIMER, "body": {"text": "x", "contentType": "text/" + "a" * 251}}, "body.contentType", "at most 255"),
+    ({**TIMER, "body": {"text": "x"}, "headers": {"Content-Type": "a/b"}}, "headers.Content-Type", "body.contentType"),
+    ({**TIMER, "body": {"text": "x"}, "headers": {"tocsin-attempt": "1"}}, "headers.tocsin-attempt", "leave it out"),
     ({**TIMER, "retryPolicy": []}, "retryPolicy", "must be an object or null, not an array"),
 ]
 
@@ -255,6 +272,17 @@ def test_longest_values_are_accepted(server: Served) -> None:
     refused = server.post("timers/create", {**sent, "payload": "x" * (100 * 1024 - 1)})
     assert (refused.status_code, refused.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")
     assert refused.json()["errors"][0]["path"] == "payload"
+    # The size of a raw body is that of its bytes on the wire.
+    del sent["payload"]
+    for form, fits, too_long in (
+        ("text", "é" * 51_200, "é" * 51_201),
+        ("json", "x" * 102_398, "x" * 102_399),
+        ("base64", "/w==".rjust(136_532, "A"), "A" * 136_536),
+    ):
+        assert server.post("timers/create", {**sent, "body": {form: fits}}).status_code == 200, form
+        refused = server.post("timers/create", {**sent, "body": {form: too_long}})
+        assert (refused.status_code, refused.json()["error"]) == (413, "PAYLOAD_TOO_LARGE"), form
+        assert refused.json()["errors"][0]["path"] == f"body.{form}"
 
 
 def test_unknown_names_are_not_found(server: Served) -> None:

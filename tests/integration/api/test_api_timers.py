@@ -36,8 +36,8 @@ def test_created_timer_is_answered_and_found(server: Served) -> None:
             "maxAttempts": 3,
             "maxAttemptsDuration": "1d",
             "initialInterval": "10m",
-            "backoffMultiplier": 2.0,
-            "maxInterval": "10m",
+            "backoffMultiplier": 3.0,
+            "maxInterval": "4h",
         },
         "status": "pending",
         "attempts": 0,
@@ -91,7 +91,9 @@ def test_update_changes_what_is_named(server: Served) -> None:
     timer = changed.json()
     assert (timer["payload"], timer["headers"], timer["tags"]) == (None, {}, ["a"])
     assert timer["executeAt"] == timer["nextAttemptAt"] == "2028-01-01T00:00:00Z"
-    assert timer["retryPolicy"]["maxAttempts"] == 5
+    assert timer["retryPolicy"] == {
+        "maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"
+    }  # fmt: skip
     assert "retryPolicy" not in server.post("timers/update", {**name, "retryPolicy": None, "tags": []}).json()
 
 
@@ -204,12 +206,22 @@ def test_namespaces_are_created_listed_and_changed(server: Served) -> None:
         "retention": "1d12h",
         "paused": False,
         "signed": True,
+        "answers": "standard",
+        "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"},
         "createdAt": created.json()["createdAt"],
         "updatedAt": created.json()["updatedAt"],
     }
     assert (server.post("namespaces/create", sent).json()["error"]) == "NAMESPACE_EXISTS"
     changed = server.post("namespaces/update", {"name": "orders", "secret": None, "paused": True}).json()
     assert (changed["signed"], changed["paused"], changed["history"]) == (False, True, "failures")
+    policy = {"maxAttempts": 2, "initialInterval": "1s", "backoffMultiplier": 3.0, "maxInterval": "4h"}
+    sent = {"name": "orders", "answers": "strict", "retryPolicy": {"maxAttempts": 2, "initialInterval": "1s"}}
+    changed = server.post("namespaces/update", sent).json()
+    assert (changed["answers"], changed["retryPolicy"], changed["history"]) == ("strict", policy, "failures")
+    changed = server.post("namespaces/update", {"name": "orders", "retryPolicy": None}).json()
+    assert (changed["answers"], changed["retryPolicy"]["maxAttempts"]) == ("strict", 10)
+    refused = server.post("namespaces/update", {**sent, "answers": "lax", "retryPolicy": {"maxRetries": 1}})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "answers")
     for options in ({"json": {}}, {}):
         listed = server.client.post("/api/v1/namespaces/list", **options)
         assert [namespace["name"] for namespace in listed.json()["namespaces"]] == ["default", "orders"]

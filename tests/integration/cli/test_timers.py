@@ -48,6 +48,25 @@ class TestCreate:
         tocsin("timers", "create", HOOK, "--in", "1s", "--payload", "@payload.json", "--server", scripted.url)
         assert last_body(scripted)["payload"] == {"from": "file"}
 
+    def test_a_raw_body_is_text_or_any_bytes_of_a_file(self, tocsin, scripted, tmp_path):
+        (tmp_path / "b.bin").write_bytes(b"\x00\xff")
+        for arguments, sent in (
+            (["--body", "<a/>", "--content-type", "text/xml"], {"text": "<a/>", "contentType": "text/xml"}),
+            (["--body", "@b.bin"], {"base64": "AP8="}),
+        ):
+            ran = tocsin("timers", "create", HOOK, "--in", "1s", *arguments, "--server", scripted.url)
+            assert ran.code == 0, ran.err
+            assert last_body(scripted)["body"] == sent
+            assert "payload" not in last_body(scripted)
+        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
+        assert tocsin("timers", "update", "a", "--body", "x", "--server", scripted.url).code == 0
+        assert last_body(scripted) == {"namespace": "default", "timerId": "a", "body": {"text": "x"}}
+
+    def test_the_namespaces_policy_counts_again(self, tocsin, scripted):
+        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
+        assert tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url).code == 0
+        assert last_body(scripted) == {"namespace": "default", "timerId": "a", "retryPolicy": None}
+
     def test_key_goes_along(self, tocsin, scripted, monkeypatch):
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
         monkeypatch.setenv("TOCSIN_URL", scripted.url)

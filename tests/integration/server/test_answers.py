@@ -9,6 +9,8 @@ from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
+import pytest
+
 from tests.support.calls import Api
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
@@ -28,6 +30,13 @@ def later(seconds: float, **members: Any) -> Callable[[], Reply]:
     return lambda: reply({"nextExecuteAt": format_instant(time.time_ns() // 1_000 + int(seconds * 1e6)), **members})
 
 
+#: What receivers answer who know nothing of this protocol, or hardly.
+UNLIKE_OURS = {
+    "html": b"<!doctype html><html><body>OK</body></html>", "text": b"hello", "object": b"{}", "array": b"[]",
+    "status": b'{"status":"success"}', "ok-as-text": b'{"ok":"false"}', "cut": b'{"ok": false',
+    "too-long": b'{"ok": false, "log": "' + b"x" * 200_000 + b'"}', "latin-1": b'{"ok": false, "why": "\xe9"}',
+}  # fmt: skip
+
 #: Name, answers (the last one for ever), and what becomes of it: status, attempts, how lastError begins.
 ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     ("empty", [OK], "completed", 1, None),
@@ -38,10 +47,7 @@ ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     ("no-content", [Reply(204)], "completed", 1, None),
     ("not-ok", [reply({"ok": False})], "failed", 3, "CALLBACK_NOT_OK"),
     ("not-ok-then-ok", [reply({"ok": False}), OK], "completed", 2, None),
-    ("text", [Reply(200, b"hello")], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
-    ("object", [reply({})], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
-    ("array", [reply([])], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
-    ("ok-as-text", [reply({"ok": "true"})], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
+    *((name, [Reply(200, body)], "completed", 1, None) for name, body in UNLIKE_OURS.items()),
     ("naive", [reply({"nextExecuteAt": "2099-01-01T00:00:00"})], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
     ("too-far", [reply({"nextExecuteAt": "9999-01-01T00:00:00Z"})], "failed", 3, "INVALID_CALLBACK_RESPONSE"),
     ("not-an-instant", [reply({"ok": True, "nextExecuteAt": "soon"}), OK], "completed", 2, None),
@@ -67,6 +73,61 @@ async def test_every_row_of_the_table(server: ServerProcess) -> None:
         assert receiver.calls.keys() == {name for name, *_ in ROWS}, "a redirect was followed"
         # One connection serves many calls.
         assert receiver.connections < sum(len(calls) for calls in receiver.calls.values())
+
+
+async def test_in_a_strict_namespace_only_an_empty_body_or_ok_is_success(server: ServerProcess) -> None:
+    api = Api(server)
+    status, namespace = await api("namespaces/create", name="strict", answers="strict")
+    assert (status, namespace["answers"]) == (200, "strict")
+    scripts = {name: [Reply(200, body)] for name, body in UNLIKE_OURS.items()} | {
+        "empty": [OK],
+        "ok": [reply({"ok": True})],
+    }
+    async with ScriptedReceiver(scripts) as receiver:
+        for name in scripts:
+            await api.create(name, receiver.url(name), namespace="strict", retryPolicy={**POLICY, "maxAttempts": 2})
+        for name in ("empty", "ok"):
+            assert (await api.settled(name, "completed", namespace="strict"))["attempts"] == 1
+        for name in UNLIKE_OURS:
+            timer = await api.settled(name, "failed", namespace="strict")
+            assert timer["attempts"] == 2, name
+            assert timer["lastError"].startswith("CALLBACK_NOT_OK" if name == "latin-1" else "INVALID_CALLBACK"), name
+        status, namespace = await api("namespaces/update", name="strict", answers="standard")
+        assert (status, namespace["answers"]) == (200, "standard")
+        await api.create("html", receiver.url("html"), namespace="strict")
+        assert (await api.settled("html", "completed", namespace="strict"))["attempts"] == 1
+
+
+async def test_without_a_policy_a_timer_takes_its_namespaces_at_each_attempt_then_the_default(
+    server: ServerProcess,
+) -> None:
+    api = Api(server)
+    default = {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"}
+    status, namespace = await api("namespaces/create", name="own")
+    assert (status, namespace["retryPolicy"]) == (200, default)
+    async with ScriptedReceiver({"t": [Reply(500), Reply(500), OK], "default": [Reply(500)]}) as receiver:
+        await api.create("default", receiver.url("default"), namespace="own")
+        await receiver.count("default", 1)
+        # It waits for its second attempt, which the default policy puts five seconds after the first, less a tenth at most.
+        timer = await api.attempted("default", 1, namespace="own")
+        waits_us = parse_instant(timer["nextAttemptAt"]) - parse_instant(timer["updatedAt"])
+        assert (timer["status"], "retryPolicy" in timer) == ("pending", False)
+        assert 4_500_000 <= waits_us <= 5_000_000
+        policy = {"initialInterval": "20ms", "maxAttempts": 3}
+        status, namespace = await api("namespaces/update", name="own", retryPolicy=policy)
+        assert (status, namespace["retryPolicy"]) == (200, {**default, **policy})
+        await api.create("t", receiver.url("t"), namespace="own")
+        assert (await api.settled("t", "completed", namespace="own"))["attempts"] == 3
+        status, namespace = await api("namespaces/update", name="own", retryPolicy=None)
+        assert (status, namespace["retryPolicy"]) == (200, default)
+
+
+@pytest.mark.slow
+async def test_a_500_followed_by_200_completes_without_a_policy(server: ServerProcess) -> None:
+    api = Api(server)
+    async with ScriptedReceiver({"t": [Reply(500), OK]}) as receiver:
+        await api.create("t", receiver.url("t"))
+        assert (await api.settled("t", "completed"))["attempts"] == 2
 
 
 async def test_retry_after_delays_and_is_given_in_seconds_or_as_a_date(server: ServerProcess) -> None:

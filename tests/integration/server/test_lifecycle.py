@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import signal
 import time
 from pathlib import Path
 
+import httpx
 from standardwebhooks import Webhook
 
 from tests.support.calls import Api, Inbox
@@ -57,12 +59,12 @@ async def test_failed_attempts_are_repeated_under_one_webhook_id_until_the_polic
         assert [attempt["status"] for attempt in failed["attemptLog"]] == [500, 500, 500]
 
 
-async def test_a_refusal_is_final_and_one_attempt_is_the_default(server: ServerProcess) -> None:
+async def test_a_refusal_is_final_and_one_attempt_may_be_all(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox(answers=[(404, b"")], default=(503, b""))
     async with Receiver(inbox) as receiver:
         await api.create("final", receiver.url, retryPolicy=POLICY)
         assert (await api.settled("final", "failed"))["attempts"] == 1
-        await api.create("single", receiver.url)
+        await api.create("single", receiver.url, retryPolicy={"maxAttempts": 1})
         assert (await api.settled("single", "failed"))["attempts"] == 1
         assert len(inbox.calls) == 2
 
@@ -241,3 +243,33 @@ async def test_a_second_interrupt_ends_a_server_that_waits_for_a_callback(server
         await receiver.count("slow", 2)
         await server.kill()
     await server.start()
+
+
+async def test_lag_counts_from_acceptance_where_the_instant_lies_before_it(tmp_path: Path) -> None:
+    server, answer = ServerProcess(tmp_path / "data"), asyncio.Event()
+    await server.start()
+    past = {"executeAt": "2020-01-01T00:00:00Z"}
+    try:
+        api = Api(server)
+        await api("namespaces/create", name="paused")
+        await api("namespaces/update", name="paused", paused=True)
+        async with ScriptedReceiver({"t": [Reply(500), Reply(200, until=answer), Reply(200)]}) as receiver:
+            await api.create("stored", receiver.url("stored"), namespace="paused", **past)
+            policy = {"initialInterval": "20ms"}
+            await api.create("t", receiver.url("t"), **past, retryPolicy=policy)
+            await receiver.count("t", 2)
+            await server.kill()
+            answer.set()
+            # What the next start loads was accepted when the store says.
+            await server.start()
+            await api("namespaces/update", name="paused", paused=False)
+            await api.settled("t", "completed")
+            await api.settled("stored", "completed", namespace="paused")
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                metrics = (await client.get("/metrics")).text
+            sums = re.findall(r"^tocsin_lag_seconds_sum (.*)$", metrics, re.MULTILINE)
+            counts = re.findall(r"^tocsin_lag_seconds_count (.*)$", metrics, re.MULTILINE)
+            assert float(counts[0]) >= 2
+            assert 0 <= float(sums[0]) < 3_600
+    finally:
+        await server.stop()
