@@ -115,6 +115,7 @@ async def stocked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
         yield server, {**PAGES, **call_pages(tenant, await some_calls(tenant, (inbox, receiver.url)))}
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("look", list(SIZES))
 async def test_every_page(browser: Browser, stocked: tuple[ServerProcess, dict[str, str]], look: str) -> None:
     server, pages = stocked
