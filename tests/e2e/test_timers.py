@@ -357,6 +357,7 @@ async def test_the_editor_checks_and_formats(shown: Window, api: Api) -> None:
     heights = [await page.locator(part).bounding_box() for part in (".cm-gutters", ".cm-content")]
     assert heights[0] and heights[1] and heights[0]["height"] == heights[1]["height"]
     await page.get_by_role("button", name="Create the timer").click()
+    await page.wait_for_url("**/timers/default/t*")
     await expect(page.locator(".code code")).to_contain_text('"a": 1.10')
     assert (await api.get("t"))["payload"] == {"a": 1.1, "b": [2]}
 

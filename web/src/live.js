@@ -78,7 +78,7 @@ async function heardInList(results, news) {
 // Which rows the list would show by now that this page lacks. It is asked once in a while, however much happens.
 function askFresh(results) {
   const wait = FRESH_EVERY_MS - (Date.now() - asked);
-  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(results); }, wait); return; }
+  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(document.getElementById("results")); }, wait); return; }
   asked = Date.now();
   if (isShown(results) && !document.hidden) findFresh(results);
 }
