@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
 from tocsin.engine.rows import Kind, Op, Row, Standing
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
+from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,
     FieldError,
-    IdempotencyConflict,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
     Overloaded,
-    RecordUndecodable,
     RequestExpired,
     ShardMoved,
     ShardUnavailable,
@@ -38,62 +37,20 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
-from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
-#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
-LIST_READS_MAX = 20
-#: Bytes of records on a page of a list: with large payloads it is shorter than its limit. Reading, decoding and writing more
-#: would take memory, and keep others waiting.
-LIST_BYTES_MAX = 16 * 1024 * 1024
-#: Rows of a list's first read, which shows how large they are.
-_LIST_FIRST_ROWS = 100
-#: Bytes of records that are decoded before other requests get their turn.
-_DECODED_PER_TURN = 4 * 1024 * 1024
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
-#: Timers of a batch that get stored secrets before other requests get their turn.
-_COMPLETED_PER_TURN = 100
-
-
-class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
-    came to."""
-
-    timer: Timer
-    uuid: bytes
-    shard_id: int
-    next_attempt_at: int | None
-    parked: str | None = None
-    outcome: Outcome = Outcome.CREATED
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
-
-    namespace: str
-    statuses: frozenset[Status] = frozenset()
-    tags: tuple[str, ...] = ()
-    id_prefix: str = ""
-    execute_after: int | None = None
-    execute_before: int | None = None
-    limit: int = 100
-    cursor: str | None = None
-    reads_max: int = LIST_READS_MAX
 
 
 class TimerService:
@@ -141,12 +98,12 @@ class TimerService:
         shard_id, uuid = await self._found(timer.namespace, timer.id)
         self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
-            for known in (await self._complete([(timer, condition)])).values():
+            for known in (await complete([(timer, condition)], self.get_many)).values():
                 if isinstance(known, TocsinError):
                     raise known
                 return known
         op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
-        return _view_of(await self._write(shard_id, op), shard_id)
+        return view_of(await self._write(shard_id, op), shard_id)
 
     def begin_create(
         self,
@@ -166,7 +123,7 @@ class TimerService:
         self._check_format(timer, condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
-            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
@@ -190,10 +147,11 @@ class TimerService:
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
         on = conditions if conditions is not None else [None] * len(timers)
-        known = await self._complete([(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)])
+        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
+        known = await complete(incomplete, self.get_many)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
-            settle_as(index, answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
         def settle_as(index: int, result: TimerView | TocsinError) -> None:
             nonlocal left
@@ -226,7 +184,7 @@ class TimerService:
     def require_format_2(self, what: str) -> None:
         """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
         field of the request that asks for one."""
-        if not self._supervisor.format_2:
+        if self._shared and not self._supervisor.membership.format_2:
             raise ClusterUpgrading(
                 f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
                 "it; try again when every node runs this release"
@@ -239,7 +197,7 @@ class TimerService:
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
-        return _view_of_stored(row, shard_id)
+        return view_of_stored(row, shard_id)
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
@@ -252,7 +210,7 @@ class TimerService:
         for shard_id, ids in shards.items():
             found = await self._read(self._context.store.fetch(shard_id, list(ids)))
             rows = [row for each in found.values() if (row := each.live or each.finished)]
-            for view in await _views_of_stored((row, shard_id) for row in rows):
+            for view in await views_of_stored((row, shard_id) for row in rows):
                 views[ids[view.uuid]] = view
         return views
 
@@ -271,41 +229,12 @@ class TimerService:
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
-        return _view_of(answer, shard_id)
+        return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
-
-    async def _complete(self, timers: Sequence[tuple[Timer, Condition | None]]) -> dict[int, TimerView | TocsinError]:
-        """Gives the timers the stored secrets that they name as redacted. By the identity of the timer, what is answered
-        already: errors of those for which that fails; and repetitions, whose secrets may be stored no more."""
-        known: dict[int, TimerView | TocsinError] = {}
-        turns = 0
-        for namespace in {timer.namespace for timer, _ in timers}:
-            wanted = [(timer, condition) for timer, condition in timers if timer.namespace == namespace]
-            try:
-                stored = await self.get_many(namespace, {timer.id for timer, _ in wanted})
-            except TocsinError as error:
-                known.update((id(timer), error) for timer, _ in wanted)
-                continue
-            for timer, condition in wanted:
-                turns += 1
-                if turns % _COMPLETED_PER_TURN == 0:
-                    await asyncio.sleep(0)
-                view = stored.get(timer.id)
-                former = None if view is None else view.timer
-                try:
-                    if condition is not None and view is not None and condition.is_repeated(view.timer):
-                        known[id(timer)] = msgspec.structs.replace(view, outcome=Outcome.REPLAYED)
-                        continue
-                    timer.url = with_url(timer.url, None if former is None else former.url)
-                    if timer.headers is not None:
-                        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
-                except (InvalidInput, IdempotencyConflict) as error:
-                    known[id(timer)] = error
-        return known
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)
@@ -621,72 +550,11 @@ class TimerService:
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
         await self._look_for(request.namespace)
-        namespace = self._namespace(request.namespace)
-        total = self._supervisor.total_shards
-        arc = namespace_hash(request.namespace)
-        query = ListQuery(
-            namespace=request.namespace,
-            shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
-            statuses=request.statuses or frozenset(Status),
-            tags=request.tags,
-            id_prefix=request.id_prefix,
-            execute_after=request.execute_after,
-            execute_before=request.execute_before,
-            cursor=read_cursor(request.cursor),
-            limit=min(request.limit, _LIST_FIRST_ROWS),
-        )
-        views: list[TimerView] = []
-        size = 0
-        cursor: ListCursor | None = query.cursor
-        for _ in range(request.reads_max):
-            page = await self._read(self._context.store.list(query))
-            size += sum(len(row.record) for row in page.rows)
-            views += await _views_of_stored(
-                (row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
-            )
-            cursor = page.cursor
-            room = LIST_BYTES_MAX - size
-            if cursor is None or len(views) >= request.limit or room <= 0:
-                break
-            rows = room * len(views) // size if size else request.limit
-            query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
-        return views, write_cursor(cursor)
+        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
+        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
 _WRITES = {Kind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: Kind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")
-
-
-def _view_of(row: Row | None, shard_id: int) -> TimerView:
-    assert row is not None
-    at, uuid = row.key
-    if isinstance(row, Standing):
-        next_at = at if row.timer.status is Status.PENDING else None
-        return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
-    return TimerView(row.timer, uuid, shard_id, at)
-
-
-async def _views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:
-    """The rows decoded, each with its shard, giving way to others in between."""
-    views, decoded = [], 0
-    for row, shard_id in rows:
-        views.append(_view_of_stored(row, shard_id))
-        decoded += len(row.record)
-        if decoded > _DECODED_PER_TURN:
-            decoded = 0
-            await asyncio.sleep(0)
-    return views
-
-
-def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
-    try:
-        timer = decode_record(row.record)
-    except RecordUndecodable as error:
-        reason = f"its stored record can't be read: {error}"
-        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
-        timer.tags = row.tags
-    if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
-    return TimerView(timer, row.uuid, shard_id, None)

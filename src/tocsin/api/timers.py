@@ -71,6 +71,8 @@ class TimerHandlers:
         sent = self._create.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
         timer = self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in call.headers:
+            return timer, None
         return timer, condition_of(sent, key_in(call.headers.get(KEY_HEADER)), timer.execute_at)
 
     def _encode_created(self, view: TimerView) -> bytes | Page:
@@ -153,6 +155,8 @@ class TimerHandlers:
         try:
             call.permit(Role.WRITE, sent.namespace)
             timer = self._intake.timer(sent, call.now_us, traceparent)
+            if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and named is None:
+                return timer, None
             return timer, condition_of(sent, named if sent.idempotency_key is UNSET else None, timer.execute_at)
         except InvalidInput as error:
             return moved(error, f"timers[{position}]")

@@ -314,13 +314,13 @@ class Timer(AnswerStruct):
     callback_url: CallbackUrl
     method: Method
     headers: Annotated[dict[str, str], Meta(description="Further headers of the call, secret ones [redacted].")]
-    payload: Annotated[Payload, Meta(description="Absent where it has a body.")] | UnsetType
     callback_timeout_seconds: TimeoutSeconds
     tags: Tags
     attempts: Annotated[int, Meta(description="Calls made in the present firing.", ge=0)]
     attempt_log: Annotated[list[Attempt], Meta(description="The last calls, the oldest first.")]
     created_at: Instant
     updated_at: Instant
+    payload: Annotated[Payload, Meta(description="Absent where it has a body.")] | UnsetType = UNSET
     retry_policy: (
         Annotated[RetryPolicyAnswer, Meta(description="Its own; absent while the namespace's counts.")] | UnsetType
     ) = UNSET

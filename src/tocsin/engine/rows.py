@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Key, ShardBatch, StoredRow
+
+#: Rows of which `longest_wait_us` takes the oldest, of each heap.
+_WAITS_LOOKED_AT_MAX = 100
 
 
 class Row:
@@ -41,6 +45,20 @@ class Standing(Row):
     def __init__(self, row: Row, outcome: Outcome) -> None:
         super().__init__(row.key, row.generation, row.timer, row.size)
         self.outcome = outcome
+
+
+def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[Key]], now_us: int) -> int:
+    """How long the oldest due one has waited; 0 when none is due. The heaps have their keys, of which all but the first may
+    be outdated. Where many have instants of long before they were accepted, it is the oldest of those looked at."""
+    longest = 0
+    for heap in heaps:
+        if heap[0][0] > now_us:
+            continue
+        for key in islice(heap, _WAITS_LOOKED_AT_MAX):
+            row = rows.get(key[1])
+            if row is not None and row.key == key:
+                longest = max(longest, row.waited_us(now_us))
+    return longest
 
 
 class Kind(IntEnum):

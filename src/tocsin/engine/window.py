@@ -24,11 +24,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import islice
 
 import msgspec
 
-from tocsin.engine.existing import answer_if, decoded, keeps, retains
+from tocsin.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.engine.rows import (
     Again,
     Batch,
@@ -41,14 +40,11 @@ from tocsin.engine.rows import (
     LoadRequest,
     Op,
     Row,
+    longest_wait_us,
 )
-from tocsin.model.condition import KEYS_KEPT_US, Condition, slim
 from tocsin.model.errors import (
-    ClusterUpgrading,
     DefiniteFailure,
-    IdempotencyConflict,
     InvalidInput,
-    RecordTooNew,
     RecordUndecodable,
     RequestExpired,
     TimerNotFound,
@@ -64,8 +60,6 @@ HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
 #: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
 _REASON_CHARS_MAX = 500
-#: Rows of which `longest_wait_us` takes the oldest, for each of the two heaps.
-_WAITS_LOOKED_AT_MAX = 100
 _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
@@ -177,18 +171,9 @@ class Window:
         return self._top(self._order)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited (`Row.waited_us`), rows set aside included; 0 when none is due. Where many
-        have instants of long before they were accepted, it is the oldest of those looked at, which have the smallest keys."""
-        longest = 0
-        for heap in (self._order, self._aside):
-            top = self._top(heap)
-            if top is None or top[0] > now_us:
-                continue
-            for key in islice(heap, _WAITS_LOOKED_AT_MAX):
-                row = self.rows.get(key[1])
-                if row is not None and row.key == key:
-                    longest = max(longest, row.waited_us(now_us))
-        return longest
+        """How long the oldest due row has waited, rows set aside included; 0 when none is due."""
+        heaps = [heap for heap in (self._order, self._aside) if self._top(heap) is not None]
+        return longest_wait_us(self.rows, heaps, now_us)
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
@@ -430,9 +415,13 @@ class Window:
         uuid, kind = op.uuid, op.kind
         if kind is Kind.CREATE:
             assert op.timer is not None
-            if op.condition is not None:
-                return self._create_if(op, op.condition, batch, fetched, asked, history_rule)
-            return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+            if op.condition is None:
+                return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+            if uuid not in asked:
+                return _HELD_BACK
+            finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
+            answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
+            return self._write(batch, answer) if type(answer) is Row else answer
         if kind is Kind.RETRY:
             assert op.timer is not None
             answered = self.retrying.get(uuid)
@@ -481,55 +470,6 @@ class Window:
         if kind is Kind.PARK:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
-
-    def _create_if(
-        self,
-        op: Op,
-        condition: Condition,
-        batch: Batch,
-        fetched: dict[bytes, Found],
-        asked: frozenset[bytes],
-        history_rule: HistoryRule,
-    ) -> object:
-        """A create on a condition: writes, or answers with the timer that stands, or with the error."""
-        assert op.timer is not None
-        if op.uuid not in asked:
-            return _HELD_BACK
-        try:
-            former = self._former(op.uuid, batch, fetched.get(op.uuid), history_rule)
-            answer = None if former is None else answer_if(condition, former)
-        except RecordTooNew as error:
-            return ClusterUpgrading(f"the timer of that id was stored by a newer release: {error}")
-        except IdempotencyConflict as error:
-            return error
-        if answer is not None:
-            return answer
-        keys = condition.keys_after(None if former is None else former.timer)
-        # Not in place: the batch may come to nothing, and the next owner find another timer.
-        timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
-        return self._write(batch, Row((timer.execute_at, op.uuid), op.generation, timer, 0))
-
-    def _former(self, uuid: bytes, batch: Batch, found: Found | None, history_rule: HistoryRule) -> Row | None:
-        """The timer of that uuid as it stands within the batch: live, or else the latest that finished and is retained."""
-        ended: Row | None = None
-        if uuid in batch.final:
-            row = batch.final[uuid]
-            if row is not None:
-                return row
-            ended = batch.ended[uuid]
-        elif uuid in self.finished:
-            batch.relied_on.add(uuid)
-            entry = self.finished[uuid]
-            ended = Row(entry.row.key, entry.row.generation, entry.timer, entry.row.size)
-        else:
-            row = self._present(uuid)
-            if row is not None:
-                return row
-            if found is not None and found.live is not None:
-                return decoded(found.live)
-        if ended is not None and retains(history_rule(ended.timer.namespace)[0], ended.timer):
-            return ended
-        return decoded(found.finished) if found is not None and found.finished is not None else None
 
     def _revive(self, live: StoredRow, op: Op) -> Row:
         try:
@@ -587,9 +527,7 @@ class Window:
     def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         mode, retention_us = history_rule(timer.namespace)
         if timer.keys:
-            if retention_us < KEYS_KEPT_US or not keeps(mode, timer):
-                timer = slim(timer)
-            retention_us = max(retention_us, KEYS_KEPT_US)
+            timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
         elif not keeps(mode, timer):
             return
         ended = timer.executed_at or now_us

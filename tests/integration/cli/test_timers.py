@@ -58,13 +58,11 @@ class TestCreate:
             assert ran.code == 0, ran.err
             assert last_body(scripted)["body"] == sent
             assert "payload" not in last_body(scripted)
-        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
-        assert tocsin("timers", "update", "a", "--body", "x", "--server", scripted.url).code == 0
+        tocsin("timers", "update", "a", "--body", "x", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "body": {"text": "x"}}
 
     def test_the_namespaces_policy_counts_again(self, tocsin, scripted):
-        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
-        assert tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url).code == 0
+        tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "retryPolicy": None}
 
     def test_key_goes_along(self, tocsin, scripted, monkeypatch):
