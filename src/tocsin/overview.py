@@ -81,8 +81,11 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
     return NodeReport(__version__, reason is None, reason, agent, shards, takes_key_hashes=True)
 
 
-def cluster_view(supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport]) -> ClusterView:
-    """`reports` are those of the other nodes, by incarnation."""
+def cluster_view(
+    supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport], *, alone: bool = False
+) -> ClusterView:
+    """`reports` are those of the other nodes, by incarnation. `alone`: the store is this node's only: other members are
+    former starts of it."""
     reports = {**reports, supervisor.incarnation: own}
     told = {shard.shard_id: (incarnation, shard) for incarnation, report in reports.items() for shard in report.shards}
     owners = _owners(supervisor, told)
@@ -92,7 +95,11 @@ def cluster_view(supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes
     ]
     return ClusterView(
         supervisor.total_shards,
-        _node_views(supervisor, reports, [owner for owner, _ in owners.values()]),
+        [
+            view
+            for view in _node_views(supervisor, reports, [owner for owner, _ in owners.values()])
+            if view.self or not alone
+        ],
         shards,
         own.dispatching,
         own.dispatch_paused_reason,

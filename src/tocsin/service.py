@@ -515,7 +515,8 @@ class TimerService:
     async def cluster(self) -> ClusterView:
         """Nodes, shards, owners; what other nodes know of themselves as far as they answer in time."""
         others = await self._peers.reports() if self._peers is not None else {}
-        return cluster_view(self._supervisor, self.report(), others)
+        alone = self._context.store.capabilities.exclusive
+        return cluster_view(self._supervisor, self.report(), others, alone=alone)
 
     def report(self) -> NodeReport:
         """What this node says of itself."""
@@ -527,7 +528,10 @@ class TimerService:
         return self._supervisor.node
 
     def other_nodes(self) -> Mapping[bytes, str]:
-        """Names of the other nodes that live, by incarnation."""
+        """Names of the other nodes that live, by incarnation. Where a store is one node's alone there are none: what looks
+        like one is a former start of this node."""
+        if self._context.store.capabilities.exclusive:
+            return {}
         known = self._supervisor.membership
         others = [member for member in known.members() if member.incarnation != self._supervisor.incarnation]
         return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}

@@ -80,7 +80,8 @@ class Window:
         if not AXE.exists():
             lacking("axe", "axe-core is not installed; run `make web`")
         await self.page.evaluate(AXE.read_text())
-        found = await self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        options = "{resultTypes: ['violations'], rules: {'target-size': {enabled: true}}}"
+        found = await self.page.evaluate(f"axe.run(document, {options})")
         return [
             {"id": each["id"], "help": each["help"], "at": [node["target"] for node in each["nodes"]][:5]}
             for each in found["violations"]

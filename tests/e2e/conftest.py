@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest_asyncio
@@ -23,14 +24,23 @@ async def browser() -> AsyncIterator[Browser]:
         yield running
 
 
+@asynccontextmanager
+async def serving(folder: Path, **env: str) -> AsyncIterator[ServerProcess]:
+    """A server. A list that has not been looked through in time shows fewer rows, which only the tests of that are about."""
+    chromium_path()
+    running = ServerProcess(folder / "data", env={"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s", **env})
+    await running.start()
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
-    chromium_path()
-    # A list that has not been looked through in time shows fewer rows, which only the tests of that are about.
-    running = ServerProcess(tmp_path / "data", env={"TOCSIN_UI_LIST_SEARCH_TIMEOUT": f"{PATIENCE_S}s"})
-    await running.start()
-    yield running
-    await running.stop()
+    """One for each test. Where tests keep to namespaces or tenants of their own, their module has one for all of them."""
+    async with serving(tmp_path) as running:
+        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -143,7 +143,7 @@ async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, 
     await page.route("**/ui/cancel/these", fail)
     await go.click()
     await expect(dialog.get_by_role("heading")).to_have_text("40 of 70 canceled")
-    await expect(dialog).to_contain_text("Then a request failed.")
+    await expect(dialog).to_contain_text("Then the server did not answer.")
     await page.unroute_all()
     await dialog.get_by_role("button", name="Count again").click()
     # The selection is as it was when the dialog opened.

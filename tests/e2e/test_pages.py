@@ -11,10 +11,12 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import SIZES, Window, window
+from tests.e2e.conftest import serving
 from tests.e2e.tenant import Tenant, in_seconds
 from tests.support.calls import Api, Inbox
 from tests.support.cluster import view
 from tests.support.command import command
+from tests.support.http import Receiver
 from tests.support.server import ServerProcess
 
 #: The browser's.
@@ -99,22 +101,34 @@ PAGES = {
     "namespaces": "/namespaces",
     "login": "/login",
     "missing": "/timers/default/never",
+    "docs": "/docs",
 }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stocked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[ServerProcess, dict[str, str]]]:
+    """A server with some of everything, and its pages."""
+    inbox = Inbox()
+    async with serving(tmp_path_factory.mktemp("stocked")) as server, Receiver(inbox) as receiver:
+        tenant = Tenant(server)
+        await some_timers(Api(server), (inbox, receiver.url))
+        yield server, {**PAGES, **call_pages(tenant, await some_calls(tenant, (inbox, receiver.url)))}
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("look", list(SIZES))
-async def test_every_page(
-    browser: Browser, server: ServerProcess, api: Api, inbox: tuple[Inbox, str], tenant: Tenant, look: str
-) -> None:
-    await some_timers(api, inbox)
-    calls = await some_calls(tenant, inbox)
+async def test_every_page(browser: Browser, stocked: tuple[ServerProcess, dict[str, str]], look: str) -> None:
+    server, pages = stocked
     faults = {}
     async with window(browser, server.url, look) as shown:
-        for name, path in {**PAGES, **call_pages(tenant, calls)}.items():
+        for name, path in pages.items():
             status = await shown.go(path)
             assert status == (404 if name == "missing" else 200), name
             if name in ("new", "edit", "call-new"):
                 await expect(shown.page.locator(".cm-content")).to_be_visible()
+            if name == "docs":
+                await expect(shown.page.locator("#createTimer pre")).to_be_visible()
+                await expect(shown.page.get_by_role("link", name="Timers", exact=True)).to_be_visible()
             if name == "overview":
                 await expect(shown.page.locator(".uplot")).to_have_count(6)
             await shown.picture(f"{name}-{look}")
@@ -199,7 +213,7 @@ async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProces
     link = page.locator("#link-state")
     await expect(link).to_have_text("Live")
     port = server.port
-    await server.stop()
+    await server.kill()
     await expect(link).to_have_text("Reconnecting…")
     await shown.picture("disconnected")
     again = ServerProcess(server.data_dir, "--port", str(port))
@@ -207,6 +221,12 @@ async def test_a_lost_server_shows_and_heals(shown: Window, server: ServerProces
     try:
         await expect(link).to_have_text("Live")
         await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
+        # Its former start left no word of its end: nobody is missed all the same.
+        for path in ("/", "/cluster"):
+            await shown.go(path)
+            await expect(page.locator("main")).not_to_contain_text(
+                re.compile("(?<!none )has ended|does not answer|silent")
+            )
     finally:
         await again.stop()
         shown.complaints.clear()

@@ -173,6 +173,9 @@ def test_an_answer_is_readable_whatever_it_is() -> None:
     cut = show.answer_of(record(outcome={"responseMeta": {**meta, "bodySnippet": '{"a":[1', "truncated": True}}))
     assert cut is not None
     assert cut.readable == '{"a":[1'
+    bodies = {"\ufffdPNG\r\n\x1a\n": True, "a\x00b": True, "caf\u00e9\r\n\tb \x1b[1m \U0001f514": False, "": False}
+    answers = [show.answer_of(record(outcome={"responseMeta": {**meta, "bodySnippet": body}})) for body in bodies]
+    assert [answer.binary for answer in answers if answer] == list(bodies.values())
     failed = show.answer_of(record(outcome={"errorMeta": {"kind": "TIMEOUT", "message": "no answer"}}))
     assert failed is not None
     assert (failed.status, failed.good, failed.error_kind) == (None, False, "TIMEOUT")

@@ -117,6 +117,20 @@ async def test_counts_are_summed_and_percentiles_are_those_of_all_rings() -> Non
     assert nodes.gathered.hour("c").nodes == 0
 
 
+async def test_a_former_start_of_this_node_is_no_node_that_is_missed() -> None:
+    nodes = Several("a", "b")
+    # Killed and started again at once, it is still a member for a while; another that has its name does answer.
+    nodes.known |= {b"former": Counting("a", nodes.clock, LIMITS), b"namesake": Counting("a", nodes.clock, LIMITS)}
+    nodes.known[b"former"].silent = True
+    await nodes.gathered.refresh()
+    assert nodes.gathered.hour().gaps == []
+    del nodes.known[b"former"], nodes.known[b"namesake"]
+    await nodes.gathered.refresh()
+    assert [(gap.node, gap.ended, gap.from_us) for gap in nodes.gathered.hour().gaps] == [
+        ("a", True, nodes.clock.now_us())
+    ]
+
+
 async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> None:
     nodes = Several("a", "b")
     for step in range(1, 10):

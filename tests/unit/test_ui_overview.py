@@ -64,7 +64,7 @@ def test_only_figures_of_the_time_that_is_missing_say_so() -> None:
     assert (part["rings"].value, part["rings"].note) == ("3", "0 in flight")
     # The minute is whole, the hour in the remark isn't.
     assert (part["created"].value, part["created"].note) == ("5", "≥\u00a05 this hour, without c")
-    assert (part["failed"].value, part["failed"].note) == ("≥\u00a00", "≥\u00a00 attempts repeated, without c")
+    assert (part["failed"].value, part["failed"].note) == ("≥\u00a00", "≥\u00a00 attempts retried, without c")
     assert part["overdue"].value == "none"
 
 

@@ -15,7 +15,7 @@ from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.sessions import Sessions
+from tocsin.ui.sessions import Sessions, masked
 
 
 class Nodes:
@@ -112,8 +112,13 @@ async def test_nothing_in_the_store_makes_a_cookie() -> None:
         assert not await node.takes(f"s.{row.token_hash[:43]}")
     # A form is good for the sign-in whose page it is on, on every node, and for no other.
     again = await nodes.start()
-    token = node.sessions.csrf(cookie)
+    token = masked(node.sessions.csrf(cookie))
     assert again.sessions.csrf_holds(cookie, token)
+    # What a page shows of it is never the same: a compressed answer's length tells nothing of it.
+    assert masked(node.sessions.csrf(cookie))[:64] != token[:64] != token[64:]
+    assert not any(
+        node.sessions.csrf_holds(cookie, wrong) for wrong in ("", "é", "ab", "abc", token[:-2], token + "00")
+    )
     assert not node.sessions.csrf_holds(other, token)
     assert token not in cookie
 

@@ -1,6 +1,7 @@
 // The charts of the overview: the last hour, a point every ten seconds.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { clock } from "./times.js";
 
 const HEIGHT_PX = 176;
 const GAP_PX_MIN = 3;
@@ -15,23 +16,44 @@ const colour = (name) => {
   return found;
 };
 const faint = (text, share) => text.replace(/^rgb\(/, "rgba(").replace(/\)$/, `, ${share})`);
+const MS_MIN = 0.1;
+const DURATIONS = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1000, "s"], [1, "ms"]];
+const duration = (ms) => {
+  const [size, unit] = DURATIONS.find(([each]) => ms >= each) ?? DURATIONS.at(-1);
+  return `${+(ms / size).toFixed(ms / size < 10 ? 1 : 0)} ${unit}`;
+};
 const short = (value) => (value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1000 ? `${+(value / 1000).toFixed(1)}k` : `${+value.toFixed(value < 10 ? 1 : 0)}`);
 
 const CHARTS = {
-  rings: { series: [["done", "done", "answered", true], ["retried", "retrying", "to be repeated"], ["failed", "failed", "failed"]] },
-  lag: { series: [["p50", "pending", "half"], ["p99", "ringing", "99 of 100"]], gaps: true },
+  rings: { series: [["done", "done", "succeeded", true], ["retried", "retrying", "to be retried"], ["failed", "failed", "failed"]] },
+  lag: { series: [["p50", "pending", "p50"], ["p99", "ringing", "p99"]], log: true },
   created: { series: [["created", "ringing", "created", true]] },
   calls: { series: [["calls_succeeded", "done", "succeeded", true], ["calls_failed", "failed", "failed"]] },
-  callsLag: { series: [["calls_p50", "pending", "half"], ["calls_p99", "ringing", "99 of 100"]], gaps: true },
+  callsLag: { series: [["calls_p50", "pending", "p50"], ["calls_p99", "ringing", "p99"]], log: true },
   window: { series: [["window", "ringing", "in memory", true], ["overdue", "failed", "overdue", false, "seconds"]] },
 };
 
-// A value without neighbours makes no line: it is shown as a point.
-function alone(plot, series, shown) {
-  if (!shown) return null;
+// A value without neighbours makes no line: it is shown as a point, however close to others points are.
+function alone(plot, series) {
   const values = plot.data[series];
   return [...values.keys()].filter((i) => values[i] !== null && (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null);
 }
+
+// Lags have no upper limit, and one that is a thousand times the others' would press them flat: each step is ten times the
+// one before. Two steps at least.
+function decades(_, low, high) {
+  const [from, to] = [low ?? 1, high ?? 1].map((value) => Math.log10(Math.max(value, MS_MIN)));
+  const first = Math.floor(from);
+  return [10 ** first, 10 ** Math.max(Math.ceil(to), first + 2)];
+}
+
+function powers(plot, axis, low, high) {
+  const [first, last] = [low, high].map((each) => Math.round(Math.log10(each)));
+  return Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
+}
+
+// Nothing lies at zero there.
+const drawn = (wanted, values) => (wanted.log ? values.map((value) => (value === null ? null : Math.max(value, MS_MIN))) : values);
 
 function options(wanted, width, figures) {
   const ink = colour("ink-soft");
@@ -47,21 +69,21 @@ function options(wanted, width, figures) {
     legend: { show: false },
     scales: {
       x: { range: () => { const now = Date.now() / 1000; return [Math.max(now - figures().span, Math.min(figures().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
-      y: { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
+      y: wanted.log ? { distr: 3, range: decades } : { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
       ...(two ? { seconds: { range: (_, low, high) => [0, Math.max(high * 1.15, 10)] } } : {}),
     },
     axes: [
-      { ...axis, size: 26, space: 70, values: (_, at) => at.map((s) => new Date(s * 1000).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" })) },
-      { ...axis, size: 48, space: 36, values: (_, at) => at.map(short) },
+      { ...axis, size: 26, space: 70, values: (_, at) => at.map((s) => clock(s)) },
+      { ...axis, size: 52, space: wanted.log ? 16 : 36, ...(wanted.log ? { splits: powers, filter: (_, all) => all } : {}), values: (_, at) => at.map((value) => (value === null ? "" : wanted.log ? duration(value) : short(value))) },
     ],
     series: [
       {},
       ...wanted.series.map(([, tone, label, fill, scale]) => {
         const stroke = colour(tone);
-        return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { size: 5, fill: stroke, filter: alone }, spanGaps: false };
+        return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { show: true, size: 6, fill: stroke, filter: alone }, spanGaps: false };
       }),
     ],
-    hooks: { setCursor: [(plot) => showPoint(plot, figures())], drawClear: [(plot) => shade(plot, figures().gaps)] },
+    hooks: { setCursor: [(plot) => showPoint(plot, wanted, figures())], drawClear: [(plot) => shade(plot, figures().gaps)] },
   };
 }
 
@@ -81,17 +103,22 @@ function shade({ ctx, bbox, valToPos, scales }, gaps) {
 
 const lacking = (gaps, from, to) => [...new Set(gaps.filter(([begin, end]) => (begin ?? 0) < to && (end ?? Infinity) > from).map(([, , node]) => node))];
 
-// What the cursor is on, in words, beside the title.
-function showPoint(plot, { gaps, width }) {
+// What the cursor is on, in words, in place of the legend.
+function showPoint(plot, wanted, figures) {
   const caption = plot.root.closest("figure").querySelector("figcaption");
   let said = caption.querySelector(".point");
   const at = plot.cursor.idx;
   if (at === null || at === undefined) { said?.remove(); return; }
-  if (!said) { said = document.createElement("span"); said.className = "point quiet"; caption.append(said); }
-  const time = new Date(plot.data[0][at] * 1000).toLocaleTimeString("sv-SE");
+  if (!said) { said = document.createElement("span"); said.className = "point"; caption.append(said); }
   const from = plot.data[0][at];
-  const missing = lacking(gaps, from, from + width);
-  said.textContent = `${time}: ${plot.series.slice(1).map((each, i) => `${each.label} ${plot.data[i + 1][at] === null ? "–" : short(plot.data[i + 1][at])}`).join(", ")}${missing.length ? `, without ${missing.join(", ")}` : ""}`;
+  const missing = lacking(figures.gaps, from, from + figures.width);
+  const values = wanted.series.flatMap(([column, tone, label, , scale]) => {
+    const value = figures[column][at];
+    const key = document.createElement("i");
+    key.dataset.tone = tone;
+    return [key, `${label} ${value === null ? "–" : wanted.log ? duration(value) : short(value)}${scale === "seconds" ? " s" : ""}`];
+  });
+  said.replaceChildren(`${clock(from, true)}${missing.length ? ` without ${missing.join(", ")}` : ""}`, ...values);
 }
 
 export function startCharts(root) {
@@ -101,7 +128,7 @@ export function startCharts(root) {
   const draw = (anew) => {
     for (const place of root.querySelectorAll("[data-chart]")) {
       const wanted = CHARTS[place.dataset.chart];
-      const data = [figures.at, ...wanted.series.map(([column]) => figures[column])];
+      const data = [figures.at, ...wanted.series.map(([column]) => drawn(wanted, figures[column]))];
       if (anew && plots.has(place)) { plots.get(place).destroy(); plots.delete(place); }
       place.querySelector(".none")?.remove();
       if (!figures.at.length) {
@@ -126,7 +153,7 @@ export function startCharts(root) {
   };
   new ResizeObserver(() => { for (const [place, plot] of plots) plot.setSize({ width: place.clientWidth, height: HEIGHT_PX }); }).observe(root);
   document.addEventListener("tocsin:figures", load);
-  document.addEventListener("tocsin:theme", () => { if (figures) draw(true); });
+  for (const event of ["tocsin:theme", "tocsin:zone"]) document.addEventListener(event, () => { if (figures) draw(true); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (figures) draw(true); });
   load();
 }

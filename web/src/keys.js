@@ -15,7 +15,7 @@ function step(by) {
   const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
   all[at]?.classList.remove("at");
   next.classList.add("at");
-  next.querySelector("a.id").focus();
+  next.querySelector("a.id").focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
 }
 

@@ -1,18 +1,27 @@
 // The list: selecting many, and filters that keep their URL.
+import { openBulk } from "./bulk.js";
+import { fieldInstant, fieldText } from "./times.js";
+
 const boxes = () => [...document.querySelectorAll("#results tbody .pick input")];
 
 function showPicked() {
-  const all = boxes();
-  const picked = all.filter((box) => box.checked);
+  const every = boxes();
+  const picked = every.filter((box) => box.checked);
   const bar = document.getElementById("picked");
   if (!bar) return;
   bar.toggleAttribute("data-some", picked.length > 0);
-  const words = picked.length === 1 ? "1 timer selected" : `${picked.length} timers selected`;
+  const finished = picked.filter((box) => !("due" in box.closest("tr").dataset)).length;
+  const all = finished === picked.length;
+  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} of them finished`}` : ""}`;
   const count = document.getElementById("picked-count");
   if (picked.length && count.textContent !== words) count.textContent = words;
+  const cancel = document.getElementById("cancel-picked");
+  cancel.disabled = all;
+  cancel.title = all ? "Nothing is left to cancel: what is selected has finished" : "";
+  document.getElementById("again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
-  whole.checked = picked.length > 0 && picked.length === all.length;
-  whole.indeterminate = picked.length > 0 && picked.length < all.length;
+  whole.checked = picked.length > 0 && picked.length === every.length;
+  whole.indeterminate = picked.length > 0 && picked.length < every.length;
   const { view } = document.getElementById("results").dataset;
   document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "upcoming" || view === "all"));
 }
@@ -22,18 +31,14 @@ function unpick() {
   showPicked();
 }
 
-// More than the server cancels at once, or all that match, rows that are not here included: a dialog of its own counts them
-// and goes on slice by slice.
-async function cancelMany(event) {
-  const button = event.target.closest?.("#picked .danger, #pick-matching");
+// Those selected, or all that match, rows that are not here included: a dialog counts them and goes on slice by slice.
+async function changeMany(event) {
+  const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
   if (!button) return;
   const every = button.id === "pick-matching";
   const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
-  if (ids && ids.length <= Number(document.getElementById("picked").dataset.max)) return;
   event.preventDefault();
-  event.stopImmediatePropagation();
-  const bulk = await import("./bulk.js");
-  await bulk.cancelMany(button.dataset.bulk, ids, unpick);
+  await openBulk(button.dataset.bulk, ids, unpick);
 }
 
 let lastPicked = null;
@@ -65,14 +70,37 @@ function showRange() {
   for (const input of between.querySelectorAll("input")) input.disabled = !custom;
 }
 
+// A range is shown and chosen in the reader's zone; what the form sends, and the URL says, is UTC for whoever opens it.
+function startBounds() {
+  const shown = new Map();
+  for (const field of document.querySelectorAll("#between [data-utc]")) {
+    const sent = document.createElement("input");
+    Object.assign(sent, { type: "hidden", name: field.name, value: field.value && `${field.value}Z` });
+    field.removeAttribute("name");
+    field.after(sent);
+    shown.set(field, sent);
+  }
+  const show = () => { for (const [field, sent] of shown) field.value = sent.value && fieldText(new Date(sent.value).getTime()); };
+  // Before the form sends itself.
+  document.addEventListener("change", ({ target }) => {
+    const sent = shown.get(target);
+    if (!sent) return;
+    const at = fieldInstant(target.value);
+    sent.value = Number.isNaN(at) ? "" : `${new Date(at).toISOString().slice(0, 19)}Z`;
+  }, { capture: true });
+  document.addEventListener("tocsin:zone", show);
+  show();
+}
+
 export function startList() {
   if (!document.getElementById("results")) return;
+  startBounds();
   document.addEventListener("change", pick);
   document.addEventListener("click", pickRange);
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-act='unpick']")) unpick();
   });
-  document.addEventListener("click", cancelMany, { capture: true });
+  document.addEventListener("click", changeMany, { capture: true });
   document.getElementById("due").addEventListener("change", showRange);
   // Filters that are chosen before a tab has come apply to that tab.
   document.addEventListener("click", (event) => {

@@ -1,7 +1,7 @@
 // The stream of one page: once a second the server says whether anything has changed, and what is shown of it is fetched.
 // Nothing moves: rows change where they stand, new ones gather behind a button.
 import { showTimes } from "./times.js";
-import { above, head, known, rowsInView } from "./rows.js";
+import { above, head, isShown, known, left, rowsInView } from "./rows.js";
 import { post } from "./say.js";
 
 const LOST_AFTER_MS = 3000;
@@ -78,15 +78,15 @@ async function heardInList(results, news) {
 // Which rows the list would show by now that this page lacks. It is asked once in a while, however much happens.
 function askFresh(results) {
   const wait = FRESH_EVERY_MS - (Date.now() - asked);
-  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(results); }, wait); return; }
+  if (wait > 0) { asking ||= setTimeout(() => { asking = 0; askFresh(document.getElementById("results")); }, wait); return; }
   asked = Date.now();
-  if (results.isConnected && !document.hidden) findFresh(results);
+  if (isShown(results) && !document.hidden) findFresh(results);
 }
 
 async function findFresh(results) {
   const start = head();
-  const url = new URL(location);
-  url.searchParams.delete("cursor");
+  // The list's own, not the window's: while other filters are on their way, that names them already.
+  const url = new URL(results.dataset.link, location);
   if (start.cursor) url.searchParams.set("cursor", start.cursor);
   url.searchParams.set("rows", Math.min(Number(results.dataset.rowsMax), start.ids.size + 50));
   // What lies behind the last row of a list that goes on comes by scrolling, and is not new.
@@ -94,7 +94,8 @@ async function findFresh(results) {
   if (until) url.searchParams.set("until", until);
   try {
     const answer = await fetch(`/ui/fresh${url.pathname}${url.search}`, { headers: { "hx-request": "true" } });
-    if (answer.ok && results.isConnected) showFresh(results, start, await answer.json(), start.open && !until);
+    const found = answer.ok && await answer.json();
+    if (found && isShown(results)) showFresh(results, start, found, start.open && !until);
   } catch {
     lost();
   }
@@ -108,20 +109,24 @@ function showFresh(results, start, { ids, more }, onlyAmong) {
     end = last >= 0 ? last : results.dataset.order === "asc" ? 0 : end;
   }
   const count = ids.slice(0, end).filter((id) => !known.has(id) && !above.has(id)).length;
+  // Where nothing is shown nothing can jump.
+  if (count && !document.getElementById("fresh")) document.getElementById("filters")?.requestSubmit();
+  results.dataset.fresh = count ? `${count.toLocaleString("en")} ${more && end === ids.length ? "or more new" : "new"}` : "";
+  showNews(results);
+}
+
+// What a look at the list anew would bring: rows that it lacks, and the end of those that are not of this tab any more.
+function showNews(results) {
   const fresh = document.getElementById("fresh");
-  if (!fresh) {
-    // Where nothing is shown nothing can jump.
-    if (count) document.getElementById("filters")?.requestSubmit();
-    return;
-  }
-  const words = `${count.toLocaleString("en")} ${more && end === ids.length ? "or more new" : "new"}`;
-  fresh.hidden = count === 0;
-  if (count && fresh.textContent !== words) fresh.textContent = words;
+  if (!fresh) return;
+  const words = [results.dataset.fresh, left.size ? `${left.size.toLocaleString("en")} ${results.dataset.leftWord}` : ""].filter(Boolean).join(", ");
+  fresh.hidden = !words;
+  if (words && fresh.textContent !== words) fresh.textContent = words;
 }
 
 async function refreshRows(results) {
   const rows = rowsInView().slice(0, Number(results.dataset.rowsMax));
-  if (refreshing || !rows.length || !results.isConnected) return;
+  if (refreshing || !rows.length || !isShown(results)) return;
   refreshing = true;
   const { changed } = results.dataset;
   try {
@@ -131,7 +136,12 @@ async function refreshRows(results) {
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const places = new Map(rows.map((row) => [row.dataset.id, row]));
+    if (!isShown(results)) return;
     for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
+    if ("leftWord" in results.dataset) {
+      for (const row of rows) markLeft(row, results.dataset.view === "upcoming");
+      showNews(results);
+    }
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
@@ -142,6 +152,16 @@ async function refreshRows(results) {
   if (rows.some((row) => row.dataset.due && row.querySelector(".state")?.dataset.tone === "ringing")) {
     again ||= setTimeout(() => { again = 0; if (!document.hidden) refreshRows(results); }, LOOK_AGAIN_MS);
   }
+}
+
+// Whether a row still is what the tab shows: it stays where it is until somebody looks anew, and is seen to have left.
+function markLeft(row, pendingOnly) {
+  // Whose id was searched for is shown on every tab.
+  if (row.parentElement.classList.contains("exact")) return;
+  const gone = row.classList.contains("gone") || ("due" in row.dataset) !== pendingOnly;
+  row.classList.toggle("left", gone);
+  if (gone) left.add(row.dataset.id);
+  else left.delete(row.dataset.id);
 }
 
 function replaceRow(row, changed) {

@@ -8,12 +8,14 @@ import { dialogIsOpen, say } from "./say.js";
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
-const ROW_PX = 49;
+const ROW_PX = 37;
 const DROP_MS = 16;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
+// Results that others have replaced stay in the document for a while; what was asked for on their behalf is nobody's then.
+export const isShown = (list) => list === results();
 // A selector would be compared with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
 // A chunk is what one request has brought. Its first part has its cursor, the others follow.
@@ -33,8 +35,10 @@ function chunkOf(row) {
 // Ids of the rows that are here, and of those that the list began with before a reload and that aren't fetched again yet.
 export const known = new Set();
 export const above = new Set();
+// Those of them that this tab would not show any more.
+export const left = new Set();
 const inView = new Set();
-let loading = false;
+let loading = null;
 let shown = 0;
 let height = 0;
 let settling = 0;
@@ -120,7 +124,7 @@ function showCount() {
   if (!words) return;
   here.toggleAttribute("data-nothing", !shown);
   const follows = "follows" in here.dataset;
-  const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `${count(shown)} shown, more follow` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
+  const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `Showing ${count(shown)}` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
   if (words.textContent !== text) words.textContent = text;
 }
 
@@ -129,8 +133,8 @@ const isNear = (element) => element.getBoundingClientRect().top < innerHeight + 
 async function goOn() {
   const here = results();
   const table = here?.querySelector("table");
-  if (loading || !table) return;
-  loading = true;
+  if (loading === here || !table) return;
+  loading = here;
   try {
     for (;;) {
       const link = here.querySelector("#follow a[rel='next']");
@@ -140,7 +144,7 @@ async function goOn() {
       if (link.closest("[data-searching]")) link.textContent = "Searching…";
       const { parts, follow } = await fetchRows(link.getAttribute("href"));
       // Other filters may have been chosen meanwhile.
-      if (!here.isConnected) break;
+      if (!isShown(here)) break;
       // A search that goes on may have found nothing yet.
       if (parts[0].rows.length) {
         table.append(...parts);
@@ -154,15 +158,15 @@ async function goOn() {
       document.dispatchEvent(new CustomEvent("tocsin:rows"));
       await new Promise(requestAnimationFrame);
     }
-    const follow = here.isConnected && here.querySelector("#follow");
+    const follow = isShown(here) && here.querySelector("#follow");
     if (follow) ahead.observe(follow);
   } catch {
-    const link = here.querySelector("#follow a");
+    const link = isShown(here) && here.querySelector("#follow a");
     if (link) { link.textContent = "Try again"; delete link.dataset.busy; }
     say("The rows that follow could not be fetched.", "failed");
   } finally {
     here.removeAttribute("aria-busy");
-    loading = false;
+    if (loading === here) loading = null;
   }
 }
 
@@ -174,6 +178,7 @@ function nothing(here) {
 
 // A chunk above that was shown before the reload: its rows come back when somebody goes there.
 async function fill(place) {
+  const here = results();
   ahead.unobserve(place);
   try {
     const link = new URL(location);
@@ -181,7 +186,7 @@ async function fill(place) {
     link.searchParams.delete("cursor");
     if (place.dataset.cursor) link.searchParams.set("cursor", place.dataset.cursor);
     const { parts } = await fetchRows(link.pathname + link.search);
-    if (!place.isConnected) return;
+    if (!isShown(here)) return;
     shown -= Number(place.dataset.rows);
     place.replaceWith(...parts);
     adopt(parts[0]);
@@ -189,7 +194,7 @@ async function fill(place) {
     settle();
   } catch {
     say("The rows above could not be fetched.", "failed");
-    setTimeout(() => { if (place.isConnected) ahead.observe(place); }, 2000);
+    setTimeout(() => { if (isShown(here)) ahead.observe(place); }, 2000);
   }
 }
 
@@ -295,6 +300,7 @@ function putAway(old) {
 function begin() {
   known.clear();
   above.clear();
+  left.clear();
   inView.clear();
   near.disconnect();
   ahead.disconnect();
@@ -318,6 +324,11 @@ export function startRows() {
     if (event.detail.target.matches(".results") && event.detail.shouldSwap) event.detail.target = putAway(results());
   });
   document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
+  // Of what ends in "…", the whole.
+  document.addEventListener("pointerover", ({ target }) => {
+    const cell = target.closest?.("#results :is(a.id, .c-to, .c-tags, .c-what)");
+    if (cell && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent.trim();
+  });
   addEventListener("scroll", settle, { passive: true });
   // While a page is being left its URL can't be changed any more, so before.
   document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });

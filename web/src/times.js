@@ -57,7 +57,7 @@ export function showTimes(within = document) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
-  for (const element of within.querySelectorAll("[data-zone]")) put(element, zoneWords());
+  for (const element of within.querySelectorAll("[data-zone]")) put(element, element.dataset.zone === "name" ? (utc ? "UTC" : zoneName) : zoneWords());
   count(within);
 }
 
@@ -125,6 +125,13 @@ export function localWords(localText) {
   if (found > 1) return [`${written} comes twice on that day, because clocks go back: it fires at the first, ${away(ms)}.`, "retrying"];
   return [`That is ${away(ms)}.`, ""];
 }
+
+// The time of day, of seconds since 1970.
+export const clock = (seconds, whole = false) => formatted(seconds * 1000).slice(11, whole ? 19 : 16);
+
+// An instant as a field for date and time shows it, and back, in the zone in use.
+export const fieldText = (ms) => formatted(ms).replace(" ", "T");
+export const fieldInstant = (text) => (text ? localInstant(text) : NaN);
 
 export function startTimes() {
   const button = document.querySelector("[data-act='zone']");

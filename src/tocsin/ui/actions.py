@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.contract import wire
@@ -20,7 +19,7 @@ from tocsin.service import TimerService
 from tocsin.ui.cancels import NAMED_MAX, cancel_all, too_many
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.names import anew, create_under_free_id, run_ids
+from tocsin.ui.names import run_again
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import destination, timer_path
 from tocsin.ui.visit import Handler, Visit
@@ -104,11 +103,8 @@ class ActionHandlers:
             return await self._detail.of(visit, namespace, timer_id, status=409, problem=reason)
         same = visit.form.get("when") == "same" and former.execute_at > visit.now_us
         try:
-            checked = self._intake.changes(wire.UpdateTimer(namespace, timer_id, callback_url=former.url), visit.now_us)
-            timer = anew(former, former.execute_at if same else visit.now_us, visit.now_us)
-            if checked.url is not msgspec.UNSET:
-                timer.url = checked.url
-            made = await create_under_free_id(self._service, timer, run_ids(timer_id, self._id_chars_max))
+            execute_at = former.execute_at if same else visit.now_us
+            made = await run_again(self._service, self._intake, former, execute_at, visit.now_us, self._id_chars_max)
         except InvalidInput as error:
             return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
         return _to(namespace, made, "again", of=timer_id)
@@ -132,8 +128,8 @@ class ActionHandlers:
             found = [views[timer_id] for timer_id in ids if timer_id in views]
             pending = [view for view in found if view.timer.status is Status.PENDING]
             hosts = Counter(destination(view.timer)[0] for view in pending).most_common()
-            template = "timers/sure_part.html" if visit.fragment else "timers/sure.html"
-            return self._pages.page(template, visit, title="Cancel timers", pending=pending, hosts=hosts, **values)
+            title = "Cancel timers"
+            return self._pages.page("timers/sure.html", visit, title=title, pending=pending, hosts=hosts, **values)
         refused = await cancel_all(self._service, namespace, ids)
         return self._pages.page("timers/canceled.html", visit, title="Canceled", refused=refused, **values)
 

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 from starlette.responses import JSONResponse, Response
@@ -26,8 +27,8 @@ from tocsin.ui.visit import Handler, Visit, whole
 
 #: Timers of a bulk action that are named before the rest is only counted.
 NAMED_MAX = 8
-#: Cancels that are under way at once.
-_CANCELS_PER_TURN = 100
+#: Changes of a bulk action that are under way at once.
+PER_TURN = 100
 _ids_decoder = msgspec.json.Decoder(list[str])
 
 
@@ -42,17 +43,30 @@ class Refused:
 async def cancel_all(service: TimerService, namespace: str, ids: Sequence[str]) -> list[Refused]:
     """Cancels each; those that weren't, in the order of the ids."""
     refused: list[Refused] = []
-    for start in range(0, len(ids), _CANCELS_PER_TURN):
-        turn = ids[start : start + _CANCELS_PER_TURN]
+    for start in range(0, len(ids), PER_TURN):
+        turn = ids[start : start + PER_TURN]
         outcomes = await asyncio.gather(
             *(service.delete(namespace, timer_id) for timer_id in turn), return_exceptions=True
         )
         for timer_id, outcome in zip(turn, outcomes, strict=True):
             if isinstance(outcome, TocsinError):
-                refused.append(Refused(timer_id, _reason(outcome)))
+                refused.append(Refused(timer_id, reason_of(outcome)))
             elif isinstance(outcome, BaseException):
                 raise outcome
     return refused
+
+
+def wanted_ids(visit: Visit, limits: UiLimits) -> tuple[str, list[str]]:
+    """Namespace and distinct ids of a step, which the visitor may change; `ids` is a JSON array. InvalidInput, Forbidden."""
+    namespace = visit.form.exact("namespace")
+    visit.permit(Role.WRITE, namespace)
+    try:
+        ids = list(dict.fromkeys(_ids_decoder.decode(visit.form.exact("ids"))))
+    except msgspec.DecodeError:
+        raise InvalidInput(FieldError("ids", "is not a list of ids")) from None
+    if len(ids) > limits.cancel_timers_max:
+        raise too_many(len(ids), limits)
+    return namespace, ids
 
 
 def too_many(number: int, limits: UiLimits) -> InvalidInput:
@@ -85,20 +99,18 @@ class CancelHandlers:
         every = visit.query.get("all") == "yes"
         filters = filters.fixed(visit.now_us)
         request = self._lists.request(filters, visit.now_us)
-        return self._pages.page(
-            "timers/bulk.html", visit, filters=filters, request=request, every=every, limits=self._limits
-        )
+        values: dict[str, Any] = {
+            "filters": filters,
+            "request": request,
+            "every": every,
+            "kind": "cancel",
+            "limits": self._limits,
+        }
+        return self._pages.page("timers/bulk.html", visit, **values)
 
     async def these(self, visit: Visit) -> Response:
         """Counts or cancels those of `ids`, a JSON array, that are pending."""
-        namespace = visit.form.exact("namespace")
-        visit.permit(Role.WRITE, namespace)
-        try:
-            ids = list(dict.fromkeys(_ids_decoder.decode(visit.form.exact("ids"))))
-        except msgspec.DecodeError:
-            raise InvalidInput(FieldError("ids", "is not a list of ids")) from None
-        if len(ids) > self._limits.cancel_timers_max:
-            raise too_many(len(ids), self._limits)
+        namespace, ids = wanted_ids(visit, self._limits)
         views = await self._service.get_many(namespace, ids)
         found = [views[timer_id] for timer_id in ids if timer_id in views]
         return await self._step(visit, namespace, found, len(ids) - len(found), None)
@@ -141,7 +153,8 @@ class CancelHandlers:
         )
 
 
-def _reason(error: TocsinError) -> str:
+def reason_of(error: TocsinError) -> str:
+    """Why a bulk action failed on a timer, in words that follow its id."""
     if isinstance(error, TimerNotPending):
         return "has finished already"
     if isinstance(error, TimerNotFound):

@@ -38,6 +38,7 @@ from tocsin.ui.operators import OperatorPages
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
+from tocsin.ui.runs import RunHandlers
 from tocsin.ui.sessions import Sessions, SignIns
 from tocsin.ui.welcome import WelcomeHandlers
 
@@ -86,6 +87,7 @@ def compose(
         EditHandlers(service, intake, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
         ActionHandlers(service, intake, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
         CancelHandlers(service, pages, lists, limits),
+        RunHandlers(service, intake, pages, lists, limits, id_chars_max=rules.limits.id_chars_max),
         OperatorPages(service, intake, pages, lists, audit),
         CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys=keys),

@@ -43,6 +43,8 @@ RANGES: dict[str, tuple[str, int | None, int | None]] = {
     "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
 }
 CUSTOM_RANGE = "custom"
+#: Of an instant, up to its seconds.
+_FIELD_CHARS = len("2026-11-22T06:07:40")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,14 @@ def wanted_tags(query: Fields) -> tuple[str, ...]:
 def words(text: str) -> list[str]:
     """Tags as typed into one field, with commas between them."""
     return [word for part in text.split(",") if (word := part.strip())]
+
+
+def utc_field(text: str) -> str:
+    """An instant of a query as a browser's field for date and time takes it, in UTC; empty for what isn't one."""
+    try:
+        return format_instant(parse_instant(instant_text(text)))[:_FIELD_CHARS] if text else ""
+    except ValueError:
+        return ""
 
 
 def instant_text(text: str) -> str:

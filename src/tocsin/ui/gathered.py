@@ -90,9 +90,10 @@ class _Part:
         """Whether it did when it was asked last."""
         return self.why is None and self.ended_us is None
 
-    def gap(self) -> Gap | None:
-        """What of it is missing."""
-        if self.answers:
+    def gap(self, own: str) -> Gap | None:
+        """What of it is missing, as the node called `own` sees it. What one of its own name did that never answered, it did
+        itself before it was restarted: since when it counts is said anyway."""
+        if self.answers or (self.heard_us is None and self.node == own):
             return None
         return Gap(self.node, self.heard_us, self.ended_us, self.ended_us is not None, self.why or "has ended")
 
@@ -246,7 +247,7 @@ class Gathered:
                 now.in_flight += part.present.in_flight
         starts = [(part.node, part.since_us) for part in parts if part.since_us is not None]
         starts += [(self._nodes.node, self._figures.since_us)] if with_own else []
-        known = [part.gap() for part in parts] + ([self._left] if node is None else [])
+        known = [part.gap(self._nodes.node) for part in parts] + ([self._left] if node is None else [])
         gaps = [gap for gap in known if gap is not None and gap.touches(from_us)]
         return Hour(
             now_us,

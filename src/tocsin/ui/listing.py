@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from tocsin.contract.convert import Intake
 from tocsin.contract.errors import Forbidden
@@ -40,6 +40,11 @@ class Listing:
     cursor: str | None
     exact: TimerView | None = None
     reached_us: int | None = None
+
+    @property
+    def ids(self) -> list[str]:
+        """Of all that is shown."""
+        return [view.timer.id for view in (*self.views, *([] if self.exact is None else [self.exact]))]
 
     @property
     def empty(self) -> bool:
@@ -122,7 +127,7 @@ class ListHandlers:
         # A script gets what is wrong as a part of the page, too; it would not show another status.
         shown = 200 if visit.fragment else status
         response = await by_rows(filters.rows, lambda: self._pages.page(template, visit, shown, **values))
-        response.headers["vary"] = "hx-request"
+        response.headers["vary"] = "hx-request, accept-encoding"
         if visit.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         return response
@@ -195,7 +200,7 @@ class ListHandlers:
             "views": views,
             "may_write": visit.visitor.may(Role.WRITE, namespace),
         }
-        return await by_rows(len(wanted), lambda: HTMLResponse(self._pages.text("timers/changed.html", visit, values)))
+        return await by_rows(len(wanted), lambda: packed(visit, self._pages.text("timers/changed.html", visit, values)))
 
     async def live(self, visit: Visit) -> Response:
         """Tells an open page when its namespace has changed."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tocsin.contract import wire
+from tocsin.contract.convert import Intake
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import TimerExists
 from tocsin.model.timer import Status, Timer
@@ -90,6 +92,18 @@ def anew(former: Timer, execute_at: int, now_us: int) -> Timer:
         executed_at=None,
         keys=(),
     )
+
+
+async def run_again(
+    service: TimerService, intake: Intake, former: Timer, execute_at: int, now_us: int, chars_max: int
+) -> str:
+    """Creates another timer like a finished one, and returns its id, which is new: the finished one keeps its history.
+    InvalidInput where its URL may not be called any more, and what `create_under_free_id` raises."""
+    checked = intake.changes(wire.UpdateTimer(former.namespace, former.id, callback_url=former.url), now_us)
+    timer = anew(former, execute_at, now_us)
+    if checked.url is not msgspec.UNSET:
+        timer.url = checked.url
+    return await create_under_free_id(service, timer, run_ids(former.id, chars_max))
 
 
 async def create_under_free_id(service: TimerService, timer: Timer, ids: Iterator[str]) -> str:

@@ -33,7 +33,7 @@ from tocsin.ui.overview_shown import (
     partly,
     tiles,
 )
-from tocsin.ui.pages import Pages
+from tocsin.ui.pages import Pages, packed
 from tocsin.ui.paused import Paused
 from tocsin.ui.visit import Handler, Visit
 from tocsin.ui.welcome import WelcomeHandlers
@@ -170,7 +170,7 @@ class OverviewHandlers:
             known = state, self._columns(hour)
             self._series = {name: kept for name, kept in self._series.items() if name in self._gathered.nodes()}
             self._series[node] = known
-        return Response(known[1], media_type="application/json")
+        return packed(visit, known[1], media_type="application/json")
 
     def _columns(self, hour: Hour) -> bytes:
         buckets, width_s = hour.buckets, self._width_s

@@ -163,7 +163,7 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paus
     retried = sum(bucket.retried for bucket in hour)
     overdue_us = round(now.overdue_s * 1e6)
     return [
-        Tile("rings", "Rings, last minute", count(rings), f"{count(now.in_flight)} in flight", note_over=Over.NOW),
+        Tile("rings", "Fires, last minute", count(rings), f"{count(now.in_flight)} in flight", note_over=Over.NOW),
         Tile(
             "created",
             "Created, last minute",
@@ -173,9 +173,9 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paus
         ),
         Tile(
             "lag",
-            "Lag, 99 of 100",
+            "Lag, p99",
             "–" if tail is None else milliseconds(tail * 1_000),
-            "no rings" if half is None else f"half within {milliseconds(half * 1_000)}",
+            "nothing fired" if half is None else f"p50 {milliseconds(half * 1_000)}",
             sums=False,
         ),
         Tile(
@@ -189,9 +189,9 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paus
         Tile("window", "Due within minutes", count(now.window_timers), "in memory", over=Over.NOW),
         Tile(
             "failed",
-            "Failed for good, this hour",
+            "Failed, this hour",
             count(failed),
-            f"{count(retried)} {'attempt' if retried == 1 else 'attempts'} repeated",
+            f"{count(retried)} {'attempt' if retried == 1 else 'attempts'} retried",
             "failed" if failed else "",
             Over.HOUR,
             note_over=Over.HOUR,
@@ -226,9 +226,9 @@ def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
         ),
         Tile(
             "calls-lag",
-            "Start lag, 99 of 100, this hour",
+            "Start lag, p99, this hour",
             "–" if tail is None else milliseconds(tail * 1_000),
-            "none has begun" if half is None else f"half within {milliseconds(half * 1_000)}",
+            "none has begun" if half is None else f"p50 {milliseconds(half * 1_000)}",
             over=Over.HOUR,
             sums=False,
         ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from tocsin import __version__
 from tocsin.contract.access import KeyRing
@@ -22,7 +22,8 @@ from tocsin.model.visible import visible, visible_name
 from tocsin.ui import show
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import show as calls
-from tocsin.ui.sessions import Visitor
+from tocsin.ui.filters import utc_field
+from tocsin.ui.sessions import Visitor, masked
 from tocsin.ui.visit import Visit
 
 
@@ -51,6 +52,8 @@ PLACES = (
     Place("/namespaces", "Namespaces", "layers", "timers"),
 )
 
+#: Below this size one packet takes the answer as it is.
+_PACKED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100
 
@@ -72,6 +75,8 @@ class Pages:
         environment.globals.update(asset=assets.url, places=PLACES, version=__version__, state_of=show.state_of)
         environment.filters.update(
             utc=show.utc,
+            utc_field=utc_field,
+            room=show.id_room,
             rfc3339=show.rfc3339,
             span=show.span,
             latency=show.milliseconds,
@@ -111,7 +116,7 @@ class Pages:
             {
                 "visit": visit,
                 "visitor": visitor,
-                "csrf": visitor.csrf,
+                "csrf": masked(visitor.csrf),
                 "now_us": visit.now_us,
                 "signed_in": visitor.key is not None,
                 "keys_required": self._keys.required,
@@ -121,9 +126,9 @@ class Pages:
             }
         )
 
-    def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, template: str, visit: Visit, status: int = 200, **values: Any) -> Response:
         """An answer."""
-        return HTMLResponse(self.text(template, visit, values), status)
+        return packed(visit, self.text(template, visit, values), status)
 
 
 async def by_rows(rows: int, make: Callable[[], Response]) -> Response:
@@ -131,14 +136,18 @@ async def by_rows(rows: int, make: Callable[[], Response]) -> Response:
     return make() if rows <= _ROWS_AT_ONCE else await asyncio.to_thread(make)
 
 
-def packed(visit: Visit, text: str) -> HTMLResponse:
-    """An answer that is compressed where the browser takes it. Only for what holds no secret, such as a form's token:
-    beside text that others choose, the length of what was compressed tells about it."""
-    body, headers = text.encode(), {"vary": "accept-encoding"}
-    if "gzip" in visit.request.headers.get("accept-encoding", ""):
+def packed(visit: Visit, text: str | bytes, status: int = 200, media_type: str = "text/html") -> Response:
+    """An answer that is compressed where the browser takes it.
+
+    Beside text that others choose, the length of what was compressed tells about secrets in the same answer (BREACH), if
+    somebody can have a signed-in browser ask for it again and again. Other sites can't: the cookie is `SameSite=Strict`. And
+    the one secret that would be worth it, the token of a form, is masked anew in each answer (`sessions.masked`).
+    """
+    body, headers = text.encode() if isinstance(text, str) else text, {"vary": "accept-encoding"}
+    if len(body) >= _PACKED_BYTES_MIN and "gzip" in visit.request.headers.get("accept-encoding", ""):
         body = gzip.compress(body, compresslevel=1)
         headers["content-encoding"] = "gzip"
-    return HTMLResponse(body, headers=headers)
+    return Response(body, status, headers, media_type)
 
 
 def toast(text: str, tone: str = "done") -> dict[str, str]:

@@ -128,8 +128,8 @@ class Sessions:
         return hmac.digest(cookie.encode(), _FORMS, "sha256").hex()
 
     def csrf_holds(self, cookie: str, token: str) -> bool:
-        """Whether this is that token."""
-        return hmac.compare_digest(self.csrf(cookie).encode(), token.encode())
+        """Whether this is that token, as `masked` gives it."""
+        return hmac.compare_digest(self.csrf(cookie).encode(), _unmasked(token).encode())
 
     @property
     def required(self) -> bool:
@@ -159,3 +159,23 @@ class Sessions:
         if key is None and self._keys.required:
             return None
         return Visitor(key, self.csrf(cookie))
+
+
+def masked(token: str) -> str:
+    """A form's token in other characters each time: an answer is compressed together with text that others choose, and its
+    length would tell of a token that stays the same. The mask, and the token under it."""
+    mask = secrets.token_bytes(len(token) // 2)
+    return (mask + _under(mask, bytes.fromhex(token))).hex()
+
+
+def _unmasked(text: str) -> str:
+    try:
+        both = bytes.fromhex(text)
+    except ValueError:
+        return ""
+    half = len(both) // 2
+    return _under(both[:half], both[half:]).hex() if half * 2 == len(both) else ""
+
+
+def _under(mask: bytes, token: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(mask, token, strict=True))

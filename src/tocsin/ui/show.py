@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -29,6 +29,9 @@ PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
 #: As many rows as a browser lays out and paints within a frame: it does so for a whole part of a list or not at all.
 PART_ROWS = 25
+
+#: Characters for which a list's first column has a width of its own; longer ids end in "…".
+ID_ROOMS = (16, 24, 36, 48, 64, 96)
 
 _UNITS = (
     (365 * US_PER_DAY, "y"),
@@ -73,6 +76,12 @@ def state_of(view: TimerView, now_us: int) -> State:
 def parted(rows: Sequence[T]) -> list[Sequence[T]]:
     """The rows of a list in parts of at most PART_ROWS, in their order; one empty part if there are none."""
     return [rows[start : start + PART_ROWS] for start in range(0, len(rows), PART_ROWS)] or [rows]
+
+
+def id_room(ids: Iterable[str]) -> int:
+    """The least of ID_ROOMS that the longest id fits into, or the greatest of them."""
+    longest = max(map(len, ids), default=0)
+    return next((room for room in ID_ROOMS if longest <= room), ID_ROOMS[-1])
 
 
 def utc(instant_us: int) -> str:

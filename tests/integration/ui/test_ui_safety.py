@@ -40,6 +40,8 @@ async def test_every_page_says_what_it_may_do(node: Node, path: str) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "same-origin"
     assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in answer.headers["vary"]
     # Nothing inline: every script comes from a file, and no element has a style or a handler.
     assert re.findall(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text) == []
 

@@ -112,7 +112,7 @@ function operationSection(path, method, operation, resolve) {
   if (content) section.append(element("h3", { textContent: "Body" }), fieldTable(resolve(content.schema)));
   const example = curl(method, examplePath(path, parameters), content && content.example);
   section.append(
-    element("h3", { textContent: "Example" }), element("pre", {}, element("code", { textContent: example })),
+    element("h3", { textContent: "Example" }), element("pre", { tabIndex: 0 }, element("code", { textContent: example })),
     element("h3", { textContent: "Answers" }), answerTable(operation.responses));
   return section;
 }

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from tocsin.agent.api.ports import CallRecord
 from tocsin.agent.api.service_calls import ServiceCalls
@@ -42,6 +42,11 @@ class CallListing:
     cursor: str | None
     exact: CallRecord | None = None
     reached_us: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that is shown."""
+        return [call.name for call in (*self.calls, *([] if self.exact is None else [self.exact]))]
 
     @property
     def empty(self) -> bool:
@@ -113,7 +118,7 @@ class CallListHandlers:
         # A script gets what is wrong as a part of the page, too; it would not show another status.
         status = 400 if problem is not None and not visit.fragment else 200
         response = await by_rows(filters.rows, lambda: self._pages.page(template, visit, status, **values))
-        response.headers["vary"] = "hx-request"
+        response.headers["vary"] = "hx-request, accept-encoding"
         if visit.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         if problem is None:
@@ -193,7 +198,7 @@ class CallListHandlers:
             "calls": await calls.get_many(tenant, [service_call_id for service_call_id, _ in wanted]),
             "may_write": visit.visitor.may_call(Role.WRITE, tenant),
         }
-        return await by_rows(len(wanted), lambda: HTMLResponse(self._pages.text("calls/changed.html", visit, values)))
+        return await by_rows(len(wanted), lambda: packed(visit, self._pages.text("calls/changed.html", visit, values)))
 
     async def live(self, visit: Visit, calls: ServiceCalls) -> Response:
         """Tells an open page when its tenant's calls have changed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.ui.show import State, pretty_json
 
+#: What stands for bytes that are no characters, and controls other than tabulators, ends of lines and pages, and escapes.
+_NOT_TEXT = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 #: The tag that makes a call a favourite.
 STAR = "star"
 
@@ -131,6 +134,11 @@ class Answer:
     def good(self) -> bool:
         """Whether it is what was wanted."""
         return not self.error_kind
+
+    @property
+    def binary(self) -> bool:
+        """Whether the body is no text: it has bytes that are none, or control characters that text does not have."""
+        return _NOT_TEXT.search(self.body) is not None
 
     @property
     def readable(self) -> str:

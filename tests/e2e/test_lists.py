@@ -1,0 +1,277 @@
+"""Lists of timers and calls: the room they use, ranges of time, what is new, and what can be done with what is selected."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, Route, expect
+
+from tests.e2e.browser import Window, window
+from tests.e2e.conftest import serving
+from tests.e2e.tenant import Tenant, in_seconds
+from tests.support.calls import Api, Inbox
+from tests.support.server import ServerProcess
+
+#: The browser's.
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+URL = "http://127.0.0.1:9/hook"
+LONG_URL = "https://shop.example/hooks/reminder?source=tocsin"
+WIDTHS = (360, 720, 820, 1000, 1241, 1280, 1440, 1920, 2560)
+#: Pairs of elements that share room though neither is within the other, what is cut, and what sticks out of the window.
+ROOM = """() => {
+  const seen = (element) => element.getClientRects().length > 0 && getComputedStyle(element).visibility !== 'hidden';
+  const name = (element) => element.className || element.id || element.textContent.trim();
+  const parts = [...document.querySelectorAll('.filters :is(input, select, button, .plain, .copy), .bar nav a, .tools > *')];
+  const places = parts.filter((part) => seen(part) && !part.matches('[type=hidden]'));
+  const clashes = [];
+  for (const [i, one] of places.entries()) for (const other of places.slice(i + 1)) {
+    const [a, b] = [one, other].map((each) => each.getBoundingClientRect());
+    const apart = a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+    if (!apart && !one.contains(other) && !other.contains(one)) clashes.push([name(one), name(other)]);
+  }
+  const cells = '#results tbody tr:first-child :is(a.id, .c-when, .c-submitted, .c-run, .c-state), .tabs';
+  const cut = [...document.querySelectorAll(cells)]
+    .filter((each) => seen(each) && each.scrollWidth > each.clientWidth + 1).map(name);
+  const rows = [...document.querySelectorAll('#results tbody tr')].map((row) => row.getBoundingClientRect().height);
+  return {
+    clashes, cut, wide: document.documentElement.scrollWidth > innerWidth, row: Math.max(...rows),
+    title: document.querySelector('h1').getBoundingClientRect().toJSON(),
+    nav: [...document.querySelectorAll('.bar nav a')].map((each) => each.getBoundingClientRect().left),
+    foot: document.querySelector('.foot > *').getBoundingClientRect().left,
+  };
+}"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
+    """One for all tests here: each has a namespace or tenant of its own."""
+    async with serving(tmp_path_factory.mktemp("lists"), TOCSIN_UI_FIGURES_BUCKET="1s") as running:
+        yield running
+
+
+async def named(api: Api, namespace: str, *timers: dict[str, Any]) -> None:
+    """A namespace with these timers, due in an hour and a second apart unless they say otherwise."""
+    await api("namespaces/create", name=namespace)
+    wanted = [
+        {
+            "namespace": namespace,
+            "callbackUrl": URL,
+            **({} if "executeAt" in timer else {"delay": f"{3_600 + number}s"}),
+            **timer,
+        }
+        for number, timer in enumerate(timers)
+    ]
+    status, answer = await api("timers/batch/create", timers=wanted)
+    assert status == 200, answer
+
+
+async def test_lists_use_the_room_there_is(shown: Window, api: Api, tenant: Tenant) -> None:
+    ids = [f"550e8400-e29b-41d4-a716-4466554400{number:02d}" for number in range(30)]
+    await named(api, "room", *({"id": each, "callbackUrl": LONG_URL, "tags": ["orders", "eu"]} for each in ids))
+    for number in range(3):
+        await tenant.submit(f"Remind order {number}", LONG_URL, dueAt=in_seconds(3_600), tags=["orders", "eu"])
+    page, lefts = shown.page, {}
+    for path in ("/timers?namespace=room", tenant.list, "/namespaces", "/cluster"):
+        await shown.go(path)
+        for width in WIDTHS if "results" in await page.content() else (1920,):
+            await page.set_viewport_size({"width": width, "height": 900})
+            found = await page.evaluate(ROOM)
+            where = f"{path} at {width}"
+            # Only the narrowest columns of a wide table cut an id; a time is whole wherever it stands.
+            cut = [each for each in found["cut"] if not (width < 1241 and "id" in each.split())]
+            assert (found["clashes"], cut, found["wide"]) == ([], [], False), where
+            assert width <= 720 or path == "/cluster" or found["row"] <= (56 if "calls" in path else 40), where
+            if width == 1920:
+                lefts[path] = (found["title"]["left"], found["title"]["top"], found["foot"], found["nav"])
+    # From page to page nothing jumps.
+    assert len({str(each) for each in lefts.values()}) == 1, lefts
+
+
+async def test_a_range_of_time_is_in_the_zone_of_the_rows(browser: Browser, shown: Window, api: Api) -> None:
+    await named(
+        api, "range", *({"id": f"h{hour}", "executeAt": f"2040-07-01T{hour:02d}:30:00Z"} for hour in (9, 10, 11))
+    )
+    page, rows = shown.page, shown.page.locator("#results tbody tr")
+    await shown.go("/timers?namespace=range")
+    await expect(rows.nth(1).locator("time")).to_have_text("2040-07-01 12:30:00")
+    await page.locator("#due").select_option("custom")
+    await page.get_by_label("From (Europe/Berlin)").fill("2040-07-01T12:00:00")
+    await page.get_by_label("To (Europe/Berlin)").fill("2040-07-01T13:00:00")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_have_attribute("data-id", "h10")
+    # The URL is for others, too, wherever they are.
+    await expect(page).to_have_url(re.compile("from=2040-07-01T10%3A00%3A00Z&to=2040-07-01T11%3A00%3A00Z"))
+    await page.reload()
+    await expect(page.get_by_label("From (Europe/Berlin)")).to_have_value(re.compile("2040-07-01T12:00"))
+    await page.locator("[data-act='zone']").click()
+    await expect(page.get_by_label("From (UTC)")).to_have_value(re.compile("2040-07-01T10:00"))
+    async with window(browser, shown.base, scripts=False) as plain:
+        await plain.go(page.url.removeprefix(shown.base))
+        await expect(plain.page.get_by_label("From (UTC)")).to_have_value(re.compile("2040-07-01T10:00"))
+        await plain.page.get_by_label("From (UTC)").fill("2040-07-01T11:00:00")
+        await plain.page.get_by_label("To (UTC)").fill("2040-07-01T12:00:00")
+        await plain.page.get_by_role("button", name="Search").click()
+        await expect(plain.page.locator("#results tbody tr")).to_have_attribute("data-id", "h11")
+
+
+async def test_new_is_what_the_filters_shown_let_through(shown: Window, api: Api) -> None:
+    page = shown.page
+    await named(api, "fresh", *({"id": f"a{number}"} for number in range(40)), {"id": "b0"})
+    await shown.go("/timers?namespace=fresh")
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    asked, on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        found = await route.fetch()
+        asked.set()
+        await on.wait()
+        await route.fulfill(response=found)
+        answered.set()
+
+    # What the list without a filter lacks is asked for, and answered when there is a filter.
+    await page.route("**/ui/fresh/**", hold, times=1)
+    await api.create("a-new", URL, namespace="fresh", delay="1h")
+    await asked.wait()
+    # What was there before takes a while to go; here it goes when the test is over.
+    await page.evaluate("window.requestAnimationFrame = () => 0")
+    await page.locator("#q").fill("b")
+    await expect(page.locator("#results tbody tr")).to_have_count(1)
+    texts = await page.evaluate_handle(
+        "(window.texts = new Set(), new MutationObserver(() => { const fresh = document.getElementById('fresh');"
+        " if (!fresh.hidden) window.texts.add(fresh.textContent); }).observe(document.getElementById('results'),"
+        " {subtree: true, childList: true, attributes: true}), window.texts)"
+    )
+    on.set()
+    await answered.wait()
+    await api.create("b-new", URL, namespace="fresh", delay="2h")
+    await expect(page.locator("#fresh")).to_have_text("1 new")
+    assert await texts.evaluate("texts => [...texts]") == ["1 new"]
+
+
+async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox: tuple[Inbox, str]) -> None:
+    calls, url = inbox
+    page, rows = shown.page, shown.page.locator("#results tbody tr")
+    calls.default = (503, b"busy")
+    await named(
+        api, "over", {"id": "later"}, {"id": "canceled", "delay": "58d"},
+        {"id": "sad", "callbackUrl": url, "delay": "0s", "retryPolicy": {"maxAttempts": 1}},
+    )  # fmt: skip
+    await api.settled("sad", "failed", namespace="over")
+    await shown.go("/timers?namespace=over")
+    await expect(rows).to_have_count(2)
+    await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    await api("timers/delete", namespace="over", timerId="canceled")
+    # It stays where it is, and says when it was canceled, not when it would have fired.
+    gone = page.locator("tr[data-id='canceled']")
+    await expect(gone).to_have_class("left")
+    await expect(gone.locator(".c-when .away")).to_have_text(re.compile("ago|now"))
+    await expect(page.locator("#fresh")).to_have_text("1 finished")
+    # Of what is selected, what has finished can't be canceled.
+    cancel = page.get_by_role("button", name="Cancel selected…")
+    await page.get_by_label("Select canceled").check()
+    await expect(page.locator("#picked-count")).to_have_text("1 timer selected, finished")
+    await expect(cancel).to_be_disabled()
+    await page.get_by_label("Select later").check()
+    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 of them finished")
+    # Without the server nothing is lost, and the same can be tried again.
+    await page.context.set_offline(True)
+    await cancel.click()
+    await expect(page.locator(".toast")).to_contain_text("The server does not answer. Nothing was done.")
+    await expect(page.locator("#picked-count")).to_have_text("2 timers selected, 1 of them finished")
+    await page.context.set_offline(False)
+    await cancel.click()
+    dialog = page.locator("#dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 1 timer?")
+    await page.context.set_offline(True)
+    await dialog.get_by_role("button", name="Cancel 1 timer").click()
+    await expect(dialog).to_contain_text("the server did not answer")
+    await page.context.set_offline(False)
+    await dialog.get_by_role("button", name="Count again").click()
+    await dialog.get_by_role("button", name="Cancel 1 timer").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 canceled")
+    await dialog.get_by_role("button", name="Close").click()
+    await page.get_by_role("link", name="Failed", exact=True).click()
+    await expect(page.locator("tr[data-id='sad'] .c-tags")).to_contain_text("HTTP_503")
+    # They can be run again: a new timer each, beside the one that failed.
+    calls.default = (200, b"")
+    await page.get_by_label("Select sad").check()
+    await page.get_by_role("button", name="Run again…").click()
+    await expect(dialog).to_contain_text("Each run is a new timer with a new id")
+    await dialog.get_by_role("button", name="Run 1 timer again").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 run again")
+    await api.settled("sad-run-2", "completed", namespace="over")
+    assert (await api.get("sad", namespace="over"))["status"] == "failed"
+
+
+async def test_the_row_in_use_is_never_under_the_head(shown: Window, api: Api) -> None:
+    page = shown.page
+    await named(api, "keys", *({"id": f"k{number:02d}"} for number in range(50)))
+    await shown.go("/timers?namespace=keys")
+    for _ in range(45):
+        await page.keyboard.press("j")
+    for _ in range(30):
+        await page.keyboard.press("k")
+        assert await covered(page) is False
+
+
+async def covered(page: Page) -> Any:
+    """Whether something lies over the link that has the focus."""
+    return await page.evaluate(
+        "() => { const at = document.activeElement, place = at.getBoundingClientRect();"
+        " return document.elementFromPoint(place.left + 4, place.top + place.height / 2) !== at; }"
+    )
+
+
+async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
+    page = shown.page
+    count = 300
+
+    async def figures(route: Route) -> None:
+        """An hour in which one value stands alone, and one lag is ten thousand times the others'."""
+        found = await (await route.fetch()).json()
+        last = found["at"][-1] if found["at"] else await page.evaluate("Date.now() / 1000")
+        flat = {name: [0.0] * count for name, values in found.items() if isinstance(values, list) and name != "gaps"}
+        lags = {"p50": [2.0] * count, "p99": [90.0] * 150 + [1e6] + [90.0] * 149}
+        alone = {"calls_p99": [None] * 150 + [7.0] + [None] * 149, "calls_p50": [None] * count}
+        at = [last - count + number for number in range(count)]
+        await route.fulfill(json={**found, **flat, **lags, **alone, "at": at})
+
+    await page.route("**/ui/figures*", figures)
+    await shown.go("/")
+    await expect(page.locator(".uplot")).to_have_count(6)
+    # Pixels of the series' colour from the plot's top to its bottom, as shares of its height.
+    drawn = """([chart, tone]) => {
+      const canvas = document.querySelector(`[data-chart=${chart}] canvas`);
+      const probe = document.querySelector(`[data-chart=${chart}]`).closest('figure').querySelector(`[data-tone=${tone}]`);
+      const wanted = getComputedStyle(probe).backgroundColor.match(/\\d+/g).map(Number);
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      const lines = new Set();
+      for (let i = 0; i < data.length; i += 4)
+        if (data[i + 3] > 200 && wanted.every((value, c) => Math.abs(value - data[i + c]) < 12))
+          lines.add(Math.floor(i / 4 / canvas.width));
+      return [...lines].map((line) => line / canvas.height);
+    }"""
+    # What is usual is not pressed on to the bottom by the one that is so much greater.
+    usual = await page.evaluate(drawn, ["lag", "ringing"])
+    assert usual and max(usual) < 0.7, usual
+    assert await page.evaluate(drawn, ["callsLag", "ringing"]), "a value without neighbours is not drawn"
+    before = await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS))
+    await page.locator("[data-chart='rings']").hover()
+    await expect(page.locator(".point")).to_contain_text("succeeded 0")
+    assert (
+        await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS)) == before
+    )
+    tops = await page.evaluate(
+        "[...document.querySelectorAll('.chart')].map((each) => each.getBoundingClientRect().top)"
+    )
+    assert tops[0] == tops[1], "plots side by side begin at different heights"
+    assert tops[2] == tops[3], "plots side by side begin at different heights"
+
+
+RECTS = "[...document.querySelectorAll('.card')].map((each) => each.getBoundingClientRect().top)"
