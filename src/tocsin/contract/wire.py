@@ -19,6 +19,8 @@ Instant = Annotated[str, Meta(description="An RFC 3339 instant with a time zone.
 Duration = Annotated[str, Meta(description="A duration: 500ms, 30s, 5m, 1h30m, 7d.", examples=["30s"])]
 NamespaceName = Annotated[str, Meta(description="The namespace's name.", examples=["default"])]
 TimerId = Annotated[str, Meta(description="The timer's id, unique in its namespace.", examples=["order-17-reminder"])]
+#: The id under its other name: `id` and `timerId` mean the same in every request. The OpenAPI document has one of them.
+OtherName = Annotated[str, Meta(description="The timer's id, under its other name.")]
 CallbackUrl = Annotated[
     str,
     Meta(
@@ -79,8 +81,8 @@ class CreateTimer(RequestStruct):
     """A timer to be created; give exactly one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
-    id: TimerId
     callback_url: CallbackUrl
+    id: TimerId | UnsetType = UNSET
     execute_at: Instant | UnsetType = UNSET
     delay: Duration | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
@@ -89,21 +91,25 @@ class CreateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    timer_id: OtherName | UnsetType = UNSET
 
 
 class TimerName(RequestStruct):
     """Which timer is meant."""
 
     namespace: NamespaceName
-    timer_id: TimerId
+    timer_id: TimerId | UnsetType = UNSET
+    id: OtherName | UnsetType = UNSET
 
 
 class UpdateTimer(RequestStruct):
-    """What to change of a pending timer; absent fields stay. Null takes `headers` or `retryPolicy` away."""
+    """What to change of a pending timer; absent fields stay. Null takes `headers` or `retryPolicy` away. Give at most one of
+    `executeAt` and `delay`."""
 
     namespace: NamespaceName
-    timer_id: TimerId
+    timer_id: TimerId | UnsetType = UNSET
     execute_at: Instant | UnsetType = UNSET
+    delay: Duration | UnsetType = UNSET
     callback_url: CallbackUrl | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
     method: Method | UnsetType = UNSET
@@ -111,6 +117,7 @@ class UpdateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    id: OtherName | UnsetType = UNSET
 
 
 class ListTimers(RequestStruct):
