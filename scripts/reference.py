@@ -18,6 +18,7 @@ from reference_telemetry import api_page, events_page, metrics_page
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.api.openapi import describe
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
@@ -179,6 +180,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "cli.md": cli_page(),
         REFERENCE / "events.md": events_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
+        REFERENCE / "openapi.json": describe().decode(),
         REFERENCE / "settings.md": settings_page(),
     }
 

@@ -67,7 +67,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/update",),
         summary="Change a pending timer",
-        description="Only what is named changes. A new executeAt begins anew: attempts are counted from nought.",
+        description="Only what is named changes. A new executeAt begins anew: attempts are counted from zero.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -104,7 +104,7 @@ OPERATIONS: tuple[Operation, ...] = (
         request=wire.ListTimers,
         answer=wire.TimerPage,
         errors={404: ("NAMESPACE_NOT_FOUND",), 503: ("SHARD_UNAVAILABLE",)},
-        example={"namespace": "default", "status": "pending", "limit": 100},
+        example={"namespace": "default", "status": ["pending"], "limit": 100},
     ),
     Operation(
         name="batchCreateTimers",

@@ -124,7 +124,9 @@ class ListTimers(RequestStruct):
     """Which timers to list; a timer must meet all conditions given."""
 
     namespace: NamespaceName
-    status: Annotated[Status | list[Status], Meta(description="One status, or several.")] | UnsetType = UNSET
+    status: Annotated[Status | list[Status], Meta(description="Statuses of which it must have one.")] | UnsetType = (
+        UNSET
+    )
     tags: Annotated[list[str], Meta(description="Tags that it must have, all of them.")] | UnsetType = UNSET
     id_prefix: Annotated[str, Meta(description="How its id begins.")] | UnsetType = UNSET
     execute_after: Instant | UnsetType = UNSET
@@ -174,7 +176,7 @@ class ListNamespaces(RequestStruct):
 class ListAudit(RequestStruct):
     """Which entries of the audit trail to list; an entry must meet all conditions given."""
 
-    action: Annotated[AuditAction | list[AuditAction], Meta(description="One action, or several.")] | UnsetType = UNSET
+    action: Annotated[AuditAction | list[AuditAction], Meta(description="Actions that it may be.")] | UnsetType = UNSET
     key_id: Annotated[str, Meta(description="The key that acted.", examples=["1f0c9a7be2d4"])] | UnsetType = UNSET
     subject: Annotated[str, Meta(description="What was acted on: a namespace's name or a key's id.")] | UnsetType = (
         UNSET
