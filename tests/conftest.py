@@ -28,6 +28,7 @@ settings.load_profile("patient")
 #: Tests that start servers as processes, or try very many cases, the longest first: left out of `make test-fast`.
 _SLOW = (
     "tests/crash/",
+    "tests/clients/",
     "tests/integration/api/test_openapi.py",
     "tests/integration/cluster/",
     "tests/e2e/",

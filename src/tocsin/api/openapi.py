@@ -114,7 +114,7 @@ def describe() -> bytes:
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys([*(operation.tag for operation in operations), "Callbacks"])],
         "paths": paths,
-        "webhooks": webhooks(),
+        "webhooks": webhooks(schemas),
         "components": {
             "schemas": schemas,
             "examples": problem_examples(),

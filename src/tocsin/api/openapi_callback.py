@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.api.openapi_schemas import ref
 from tocsin.contract.callback_wire import Callback, CallbackAnswer
 
 Json = dict[str, Any]
@@ -12,8 +11,10 @@ Json = dict[str, Any]
 _REPEATED = "The attempt failed and is repeated by the retry policy; `Retry-After` delays that."
 
 
-def webhooks() -> Json:
-    """The one there is: a timer fires."""
+def webhooks(schemas: Json) -> Json:
+    """The one there is: a timer fires. Its schemas stand in it, not only in `schemas`: oapi-codegen drops components that no
+    path refers to, and then misses them."""
+    envelope, answer = (schemas[struct.__name__] for struct in (Callback, CallbackAnswer))
     return {
         "timerFired": {
             "post": {
@@ -28,9 +29,9 @@ def webhooks() -> Json:
                 "parameters": _HEADERS,
                 "requestBody": {
                     "required": True,
-                    "content": {"application/json": {"schema": ref(Callback), "example": _EXAMPLE}},
+                    "content": {"application/json": {"schema": envelope, "example": _EXAMPLE}},
                 },
-                "responses": _RESPONSES,
+                "responses": {"2XX": _success(answer), **_FAILURES},
             }
         }
     }
@@ -78,14 +79,24 @@ _EXAMPLE = {
     "payload": {"order": 17},
 }
 
-_RESPONSES: Json = {
-    "2XX": {
+_FAILURES: Json = {
+    "3XX": {"description": _REPEATED},
+    "408": {"description": _REPEATED},
+    "425": {"description": _REPEATED},
+    "429": {"description": _REPEATED},
+    "4XX": {"description": "Final: the timer has failed, and there is no retry."},
+    "5XX": {"description": _REPEATED},
+}
+
+
+def _success(answer: Json) -> Json:
+    return {
         "description": "Done, whatever the body, but for a JSON object with `ok: false` (the attempt failed, and is "
         'repeated) or with `nextExecuteAt` (the timer fires again then). In a namespace with `answers: "strict"` only an '
         'empty body, `{"ok": true}` and these two are understood.',
         "content": {
             "application/json": {
-                "schema": ref(CallbackAnswer),
+                "schema": answer,
                 "examples": {
                     "done": {"value": {"ok": True}},
                     "failed": {"value": {"ok": False}},
@@ -95,11 +106,4 @@ _RESPONSES: Json = {
                 },
             }
         },
-    },
-    "3XX": {"description": _REPEATED},
-    "408": {"description": _REPEATED},
-    "425": {"description": _REPEATED},
-    "429": {"description": _REPEATED},
-    "4XX": {"description": "Final: the timer has failed, and there is no retry."},
-    "5XX": {"description": _REPEATED},
-}
+    }

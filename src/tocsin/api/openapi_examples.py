@@ -70,7 +70,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
-    wire.Namespaces(namespaces=[_NAMESPACE]),
+    wire.NamespaceList(namespaces=[_NAMESPACE]),
     wire.AuditPage(
         entries=[
             wire.AuditEntry(

@@ -145,7 +145,7 @@ OPERATIONS: tuple[Operation, ...] = (
         role=Role.READ,
         reach=Reach.VISIBLE,
         request=wire.ListNamespaces,
-        answer=wire.Namespaces,
+        answer=wire.NamespaceList,
         body_optional=True,
         errors={503: ("SHARD_UNAVAILABLE",)},
     ),

@@ -306,7 +306,7 @@ class Namespace(AnswerStruct):
     updated_at: Instant
 
 
-class Namespaces(AnswerStruct):
+class NamespaceList(AnswerStruct):
     """All namespaces that the key may see, by name."""
 
     namespaces: list[Namespace]
