@@ -29,7 +29,6 @@ settings.load_profile("patient")
 _SLOW = (
     "tests/crash/",
     "tests/clients/",
-    "tests/integration/api/test_openapi.py",
     "tests/integration/cluster/",
     "tests/e2e/",
     "tests/integration/cli/test_echo.py",

@@ -35,7 +35,14 @@ _INSTANT = {
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
-_SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
+_BASE64 = "[A-Za-z0-9+/]"
+#: The base64 of 24 to 64 bytes: whole groups of four characters, of which the last may be padded.
+_SECRET = {
+    "minLength": 38,
+    "maxLength": 94,
+    "pattern": f"^whsec_(?:(?:{_BASE64}{{4}}){{8,20}}(?:{_BASE64}{{2}}==|{_BASE64}{{3}}=)?"
+    f"|(?:{_BASE64}{{4}}){{21}}(?:{_BASE64}{{2}}==)?)$",
+}
 
 #: Fields of the answers that hold an instant.
 _INSTANTS = (

@@ -36,7 +36,7 @@ Headers = Annotated[
 ]
 Tags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
 TimeoutSeconds = Annotated[float, Meta(description="How long one call may take, in seconds.", examples=[10])]
-NumShards = Annotated[int, Meta(description="Over how many shards its timers spread. Never changes.")]
+NumShards = Annotated[int, Meta(description="Over how many of the shards its timers spread. Never changes.")]
 History = Annotated[HistoryMode, Meta(description="Which finished timers stay visible.")]
 Retention = Annotated[str, Meta(description="How long finished timers stay visible.", examples=["3d"])]
 Cursor = Annotated[str, Meta(description="`nextCursor` of the page before.")]
