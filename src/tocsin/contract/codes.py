@@ -178,7 +178,7 @@ CODES: dict[str, Code] = {
     "REQUEST_EXPIRED": Code(
         503,
         "The request waited so long that its time was over. Nothing was written.",
-        f"{_AGAIN} Where it happens often, the store is slow: see `tocsin_commit_seconds`.",
+        f"{_AGAIN} Where it happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
         "the time budget ran out before it could be written",
     ),
     "CLUSTER_UPGRADING": Code(

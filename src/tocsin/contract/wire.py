@@ -216,20 +216,23 @@ class AuditPage(AnswerStruct):
 class Attempt(AnswerStruct):
     """One call that was made. `status` is null when no answer came."""
 
-    at: Instant
-    duration_ms: float
-    status: int | None
-    error: str | None
+    at: Annotated[str, Meta(description="When it began.", examples=["2027-01-31T12:00:00Z"])]
+    duration_ms: Annotated[float, Meta(description="How long it took, in milliseconds.")]
+    status: Annotated[int | None, Meta(description="The HTTP status; null when no answer came.")]
+    error: Annotated[str | None, Meta(description="Why it failed: a stable word, then details. Null: it didn't.")]
 
 
 class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
     """The retry policy in force, its defaults filled in."""
 
-    max_attempts: int
-    initial_interval: Duration
-    backoff_multiplier: float
-    max_interval: Duration
-    max_attempts_duration: Duration | UnsetType = UNSET
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included.")]
+    initial_interval: Annotated[str, Meta(description="Delay before the second attempt.", examples=["1s"])]
+    backoff_multiplier: Annotated[float, Meta(description="Growth of the delay.")]
+    max_interval: Annotated[str, Meta(description="Longest delay.", examples=["5m"])]
+    max_attempts_duration: (
+        Annotated[str, Meta(description="No attempt begins later than this after the first.", examples=["1d"])]
+        | UnsetType
+    ) = UNSET
 
 
 class Timer(AnswerStruct):
@@ -252,9 +255,15 @@ class Timer(AnswerStruct):
     created_at: Instant
     updated_at: Instant
     retry_policy: RetryPolicyAnswer | UnsetType = UNSET
-    next_attempt_at: Instant | UnsetType = UNSET
-    executed_at: Instant | UnsetType = UNSET
-    last_error: str | UnsetType = UNSET
+    next_attempt_at: (
+        Annotated[str, Meta(description="When it is called next.", examples=["2027-01-31T12:00:00Z"])] | UnsetType
+    ) = UNSET
+    executed_at: (
+        Annotated[str, Meta(description="When it finished.", examples=["2027-01-31T12:00:00Z"])] | UnsetType
+    ) = UNSET
+    last_error: (
+        Annotated[str, Meta(description="Why its last failed attempt failed: a stable word, then details.")] | UnsetType
+    ) = UNSET
 
 
 class TimerPage(AnswerStruct):
@@ -268,7 +277,7 @@ class BadField(AnswerStruct):
     """One bad field: where it stands, and what is wrong with it."""
 
     path: Annotated[str, Meta(description="Dotted, such as timers[3].executeAt; empty for the body as a whole.")]
-    reason: str
+    reason: Annotated[str, Meta(description="What is wrong with it, and what would be right.")]
 
 
 class ItemError(AnswerStruct):
