@@ -50,6 +50,13 @@ T = TypeVar("T")
 
 #: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
 LIST_READS_MAX = 20
+#: Bytes of records on a page of a list: with large payloads it is shorter than its limit. Reading, decoding and writing more
+#: would take memory, and keep others waiting.
+LIST_BYTES_MAX = 16 * 1024 * 1024
+#: Rows of a list's first read, which shows how large they are.
+_LIST_FIRST_ROWS = 100
+#: Bytes of records that are decoded before other requests get their turn.
+_DECODED_PER_TURN = 4 * 1024 * 1024
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
 #: Timers of a batch that get stored secrets before other requests get their turn.
@@ -202,10 +209,10 @@ class TimerService:
             shards.setdefault(shard_id, {})[uuid] = timer_id
         views = {}
         for shard_id, ids in shards.items():
-            for uuid, found in (await self._read(self._context.store.fetch(shard_id, list(ids)))).items():
-                row = found.live or found.finished
-                if row:
-                    views[ids[uuid]] = _view_of_stored(row, shard_id)
+            found = await self._read(self._context.store.fetch(shard_id, list(ids)))
+            rows = [row for each in found.values() if (row := each.live or each.finished)]
+            for view in await _views_of_stored((row, shard_id) for row in rows):
+                views[ids[view.uuid]] = view
         return views
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
@@ -546,19 +553,23 @@ class TimerService:
             execute_after=request.execute_after,
             execute_before=request.execute_before,
             cursor=read_cursor(request.cursor),
-            limit=request.limit,
+            limit=min(request.limit, _LIST_FIRST_ROWS),
         )
         views: list[TimerView] = []
+        size = 0
         cursor: ListCursor | None = query.cursor
         for _ in range(request.reads_max):
             page = await self._read(self._context.store.list(query))
-            views.extend(
-                _view_of_stored(row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
+            size += sum(len(row.record) for row in page.rows)
+            views += await _views_of_stored(
+                (row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
             )
             cursor = page.cursor
-            if cursor is None or len(views) >= request.limit:
+            room = LIST_BYTES_MAX - size
+            if cursor is None or len(views) >= request.limit or room <= 0:
                 break
-            query = replace(query, cursor=cursor, limit=request.limit - len(views))
+            rows = room * len(views) // size if size else request.limit
+            query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
         return views, write_cursor(cursor)
 
 
@@ -572,6 +583,18 @@ def _view_of(row: Row | None, shard_id: int) -> TimerView:
     assert row is not None
     at, uuid = row.key
     return TimerView(row.timer, uuid, shard_id, at)
+
+
+async def _views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:
+    """The rows decoded, each with its shard, giving way to others in between."""
+    views, decoded = [], 0
+    for row, shard_id in rows:
+        views.append(_view_of_stored(row, shard_id))
+        decoded += len(row.record)
+        if decoded > _DECODED_PER_TURN:
+            decoded = 0
+            await asyncio.sleep(0)
+    return views
 
 
 def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
+from tocsin.engine.membership import is_leaving
 from tocsin.engine.rows import Kind, Op, Reply
 from tocsin.engine.window import stored
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
 
 OTHER = b"o" * 16
@@ -30,6 +32,26 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
     crowd.run(10, set_back)
     assert [call.ring.timer_id for call in crowd.receivers.calls] == ["t0", "t1"]
     assert all(call.ring.fired_at >= call.ring.execute_at for call in crowd.receivers.calls)
+
+
+def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> None:
+    crowd = Crowd(callbacks_in_flight_max=5)
+    for i in range(5):
+        crowd.keep(f"h{i}", f"hung{i}", 5, timeout_s=2 + i)
+    # Its namespace has its share of the slots; its own host has room.
+    crowd.keep("w", "fine", 6)
+
+    async def cancel() -> None:
+        await asyncio.sleep(6.5 - crowd.loop.time())
+        admission = crowd.supervisor.dispatcher._admission
+        assert "fine" in admission.destinations
+        assert admission.blocked
+        crowd.supervisor.shards[0].accept(Op(Kind.DELETE, timer_uuid("a", "w"), "a"))
+        await asyncio.sleep(15)
+        assert "fine" not in admission.destinations
+
+    crowd.run(25, cancel)
+    assert "w" not in {call.ring.timer_id for call in crowd.receivers.calls}
 
 
 def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
@@ -74,6 +96,33 @@ def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
     crowd.run(20)
     last_us = max(call.at_us for call in crowd.receivers.calls)
     assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
+
+
+def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
+    crowd = Crowd()
+    write, slow, tasks = crowd.store.heartbeat, list[Member](), list[asyncio.Task[None]]()
+
+    async def heartbeat(member: Member) -> int:
+        if not slow and crowd.loop.time() > 3:
+            slow.append(member)
+            tasks.append(asyncio.get_running_loop().create_task(crowd.supervisor.close()))
+            await asyncio.sleep(0.2)
+        return await write(member)
+
+    rows = list[list[Member]]()
+
+    async def release(shard_id: int, *, version: int, owner: bytes) -> bool:
+        # By then the slow one has arrived.
+        await asyncio.sleep(0.3)
+        rows.append(list(await crowd.store.members()))
+        return await give_back(shard_id, version=version, owner=owner)
+
+    give_back = crowd.store.release
+    crowd.store.heartbeat, crowd.store.release = heartbeat, release  # type: ignore[method-assign]
+    crowd.run(10)
+    assert slow
+    ((member,),) = rows
+    assert is_leaving(member)
 
 
 def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:

@@ -37,7 +37,8 @@ ACTIVE_S = 40.0
 DRAIN_S_MAX = 150.0
 #: In a run without faults; a host that falls silent is called less for a while, and what is suspended comes back later.
 LATE_US_MAX = 10 * SECOND
-#: The same where a host gets a few calls at a time, some of which it does not answer.
+#: The same where a host gets a few calls at a time, some of which it does not answer, or where few timers may wait for it in
+#: memory: one that has been silent is down to one call at a time, and the others come back by turns.
 LATE_FEW_SLOTS_US_MAX = 20 * SECOND
 #: After all faults are gone, with everything that they have delayed due at once; some nodes make one call at a time.
 LATE_HEALED_US_MAX = 30 * SECOND
@@ -190,7 +191,8 @@ class World:
             return
         answering_us = max(self.answering_since_us.get(host, 0), self.healed_at_us if self.faulty else 0)
         late_us = self.true_us() - max(promised_us, ring.execute_at, answering_us)
-        usual_us = LATE_US_MAX if limits.destination_in_flight_max >= 50 else LATE_FEW_SLOTS_US_MAX
+        roomy = limits.destination_in_flight_max >= 50 and limits.destination_waiting_max >= 100
+        usual_us = LATE_US_MAX if roomy else LATE_FEW_SLOTS_US_MAX
         if late_us > (LATE_HEALED_US_MAX if self.faulty else usual_us) and (self.healed or not self.faulty):
             self.broken("LATE", f"{uuid.hex()[:6]} token {token}, {late_us} us late")
 

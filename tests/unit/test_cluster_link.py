@@ -122,10 +122,15 @@ async def test_a_write_that_lay_unread_is_as_old_as_it_is() -> None:
 
 async def test_a_write_counts_once_and_in_the_version_that_it_names() -> None:
     pair = Pair()
+    await pair.meet()
+    asking = asyncio.create_task(pair.link.ask())
+    await asyncio.sleep(0)
     pair.send("a")
     await pair.turn(to_owner=False)
+    # The question is repeated as well: it must not have older writes taken for new ones.
     pair.ours.sent *= 2
     await pair.turn()
+    await asking
     assert len(pair.owned.accepted) == 1
     pair.owned.version = 4
     pair.send("b")

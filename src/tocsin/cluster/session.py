@@ -128,15 +128,15 @@ class PeerSession:
             if isinstance(message, Ops):
                 self._take(message)
             elif isinstance(message, Ask):
-                self._last_id = message.id
+                self._last_id = max(self._last_id, message.id)
                 after_us = message.figures_after
                 figures = None if after_us is None else self._figures(after_us)
                 self._channel.send(encode(Report(message.id, self._report(), figures)))
             elif isinstance(message, Refresh):
-                self._last_id = message.id
+                self._last_id = max(self._last_id, message.id)
                 self._spawn(self._refresh(message.id))
             elif isinstance(message, Http):
-                self._last_id = message.id
+                self._last_id = max(self._last_id, message.id)
                 self._spawn(self._relay(message))
             elif message is not None:
                 self._placement.look()

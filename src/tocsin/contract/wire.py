@@ -267,7 +267,8 @@ class Timer(AnswerStruct):
 
 
 class TimerPage(AnswerStruct):
-    """A page of timers in execute order. Without `nextCursor` it is the last; a page may be empty and not the last."""
+    """A page of timers in execute order. Without `nextCursor` it is the last. A page may be empty and not the last, and with
+    large payloads it is shorter than its limit."""
 
     timers: list[Timer]
     next_cursor: Cursor | UnsetType = UNSET

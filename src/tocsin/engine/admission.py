@@ -181,8 +181,11 @@ class Admission:
         """Forgets the destination if nothing is known of it that will matter; else, if it isn't in use, after a while."""
         if destination.in_flight or destination.queues or destination.back_off is not None:
             return
+        if self.destinations.get(destination.name) is not destination:
+            # Forgotten already; another may have its name by now.
+            return
         if destination.limit >= self._limits.destination_in_flight_max:
-            self.destinations.pop(destination.name, None)
+            del self.destinations[destination.name]
             return
         self._idle.pop(destination, None)
         self._idle[destination] = self._context.clock.boottime_us()
@@ -293,6 +296,7 @@ class Admission:
             rows, size = len(queue.rows) - len(current), queue.bytes - sum(row.size for row in current)
             queue.rows = deque(current)
             self._left(queue, rows, size)
+            self.settle(queue.destination)
         boot_us = self._context.clock.boottime_us()
         stalled = {queue: None for queue in deferred.queues if not queue.destination.drains(boot_us)}
         while stalled and min(self._room(shard)) < 0:

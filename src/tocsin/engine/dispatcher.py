@@ -369,15 +369,16 @@ class Dispatcher:
     def _invoke_first(self, queue: Queue, now: int) -> None:
         """Invokes the first row of the queue, if it still is one that is due."""
         row, shard = self._admission.take(queue), queue.shard
-        if shard.window is None or shard.draining or not shard.window.holds(row):
-            return
-        namespace = self._context.namespaces.get(row.timer.namespace)
-        if row.key[0] <= now and not (namespace is not None and namespace.paused):
-            self._ring(shard, row, queue.destination, now)
-        else:
+        if shard.window is not None and not shard.draining and shard.window.holds(row):
+            namespace = self._context.namespaces.get(row.timer.namespace)
+            if row.key[0] <= now and not (namespace is not None and namespace.paused):
+                self._ring(shard, row, queue.destination, now)
+                return
             # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
             shard.window.put_back(row)
             self._alarm.set(shard.shard_id, row.key[0], now)
+        # It may have been the last that waited for it.
+        self._admission.settle(queue.destination)
 
     # ------------------------------------------------------------------ what is suspended
 

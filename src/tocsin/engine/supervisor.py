@@ -54,6 +54,7 @@ class Supervisor:
         self._context = context
         self._fatal = fatal
         self._counter = 0
+        self._beating = asyncio.Lock()
         self._last_ok: int | None = None
         self._verified = False
         self._skew = SkewWatch(context.limits.member_timeout_us)
@@ -177,6 +178,11 @@ class Supervisor:
             self._context.observe(HeartbeatFailed(str(error)))
 
     async def _beat(self) -> None:
+        # One at a time: of two under way the former might arrive last, and its row would not say that this node leaves.
+        async with self._beating:
+            await self._beat_now()
+
+    async def _beat_now(self) -> None:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1

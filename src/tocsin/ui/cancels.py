@@ -115,7 +115,8 @@ class CancelHandlers:
         request = self._lists.request(replace(filters, view="upcoming", rows=rows), visit.now_us)
         patience = Patience(self._limits.list_search_timeout_s)
         found = await earliest(self._service.list, request, patience)
-        views = [view for view in found.views if view.timer.created_at <= whole(asked)]
+        asked_us = whole(asked)
+        views = [view for view in found.views if view.timer.created_at <= asked_us]
         return await self._step(visit, filters.namespace, views, 0, found.cursor)
 
     async def _step(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import http.client
 import json
 import re
+import socketserver
+import time
 from asyncio import events
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from time import thread_time
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import pytest
 
@@ -76,6 +79,8 @@ PAYLOADS = {
     "levels": f"[{','.join([DEEP] * 500)}]",
     "escaped": json.dumps("<&'>" * 25_000),
 }
+#: Timers of each payload: of all together a page of a list takes a part.
+LARGE = 60
 #: Of the largest rows that there can be.
 TAGS = [f"{number:02}" + "é" * 62 for number in range(16)]
 LONG_URL = "http://127.0.0.1:9/" + "a" * 2_000
@@ -140,9 +145,11 @@ def fill(browser: Browser) -> dict[str, str]:
     calls = {}
     path = f"/api/tenants/{TENANT}/service-calls"
     for name, payload in PAYLOADS.items():
-        large = [timer(number, namespace="large", id=f"{name}-{number}", payload=0) for number in range(20)]
-        body = json.dumps({"timers": large}).replace('"payload": 0', f'"payload": {payload}').encode()
-        assert browser.api("/api/v1/timers/batch/create", body)[0] == 200
+        for first in range(0, LARGE, 20):
+            some = range(first, first + 20)
+            large = [timer(number, namespace="large", id=f"{name}-{number}", payload=0) for number in some]
+            body = json.dumps({"timers": large}).replace('"payload": 0', f'"payload": {payload}').encode()
+            assert browser.api("/api/v1/timers/batch/create", body)[0] == 200
         spec = {"method": "POST", "url": LONG_URL, "body": json.loads(payload)}
         wanted = {"name": "n" * 200, "requestSpec": spec, "dueAt": "2099-01-01T00:00:00Z", "tags": TAGS}
         status, made = browser.api(path, json.dumps(wanted, separators=(",", ":")).encode())
@@ -176,6 +183,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
     ]
     for target in bad:
         yield target[:60], 400, partial(browser.send, "GET", target)
+    yield from lists(browser)
     for name, payload in PAYLOADS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {**FORM, "payload": payload})
         yield f"equal, {name}", 200, partial(browser.form, "/ui/equal", {**FORM, "payload": payload})
@@ -183,6 +191,26 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {}, raw)
     for name in ("header fields", "long URL"):
         yield f"new call, {name}", 400, partial(browser.form, "/calls/new", {"tenant": TENANT}, FORMS[name])
+
+
+def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, bytes]]]]:
+    """What is asked about many timers or calls at once."""
+    ids = [f"{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
+    known, unknown = json.dumps([[name, "x"] for name in ids]), json.dumps([["a", "b"]] * 17_000)
+    digits = "1" * 390_000
+    yield "list", 200, partial(browser.api, "/api/v1/timers/list", b'{"namespace":"large","limit":1000}')
+    of_large, of_tenant = {"namespace": "large"}, {"tenant": TENANT}
+    for name, expected, target, fields in (
+        ("rows", 200, "/ui/rows", {**of_large, "rows": known}),
+        ("too many rows", 400, "/ui/rows", {**of_large, "rows": unknown}),
+        ("rows that are none", 400, "/ui/rows", {**of_large, "rows": "[" * 120_000}),
+        ("too many calls", 400, "/ui/calls/rows", {**of_tenant, "rows": unknown}),
+        ("calls that are none", 400, "/ui/calls/rows", {**of_tenant, "rows": "[" * 120_000}),
+        ("cancel", 200, "/ui/cancel/these", {**of_large, "ids": json.dumps(ids)}),
+        ("cancel nothing", 400, "/ui/cancel/these", {**of_large, "ids": digits}),
+        ("cancel all", 200, "/ui/cancel/matching?namespace=large", {"asked": digits}),
+    ):
+        yield name, expected, partial(browser.form, target, fields)
 
 
 @pytest.fixture
@@ -210,6 +238,76 @@ async def held_briefly(
         if longest_s[-1] < HELD_S_MAX:
             return
     pytest.fail(f"{name}: {min(longest_s) * 1e3:.0f} ms")
+
+
+#: Whole answers of receivers, each as large as what is read of it: 128 KB of body, 32 KB of anything else.
+PAYLOAD = b"[" + b"[]," * 30_000 + b"[]]"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+BODIES = {
+    "arrays": PAYLOAD,
+    "levels": b"[" * 130_000,
+    "members": b"{" + b'"a":1,' * 18_000 + b'"a":1}',
+    "members that count": b"{" + b'"ok":1,' * 18_000 + b'"ok":true}',
+    "escapes": b'{"ok":"' + rb"\u0041" * 21_000 + b'"}',
+    "not UTF-8": b'{"ok":"' + b"\xff" * 130_000 + b'"}',
+    "instant": b'{"nextExecuteAt":"' + b"9" * 130_000 + b'"}',
+    "rescheduled": b'{"nextExecuteAt":"2099-01-01T00:00:00Z","payload":' + PAYLOAD + b"}",
+    "rescheduled deeply": b'{"nextExecuteAt":"2099-01-01T00:00:00Z","payload":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "too long": b"x" * 1_000_000,
+}
+ANSWERS = {
+    **{name: HEAD + b"content-length: %d\r\n\r\n" % len(body) + body for name, body in BODIES.items()},
+    "header fields": HEAD + b"a:b\r\n" * 6_500 + b"content-length: 0\r\n\r\n",
+    "a header field": HEAD + b"retry-after: " + b"1" * 31_000 + b"\r\ncontent-length: 0\r\n\r\n",
+    "interim answers": b"HTTP/1.1 100 Continue\r\n\r\n" * 1_300 + HEAD + b"content-length: 0\r\n\r\n",
+    "chunks": HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n",
+    "trailers": HEAD + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"a:b\r\n" * 6_000 + b"\r\n",
+    "a date": b"HTTP/1.1 503 No\r\nretry-after: " + b"Mon, " * 6_000 + b"\r\ncontent-length: 0\r\n\r\n",
+}
+
+
+class Answering(socketserver.StreamRequestHandler):
+    """Answers a callback with what its path names, and ends the connection."""
+
+    def handle(self) -> None:
+        line = self.rfile.readline()
+        length = 0
+        while field := self.rfile.readline().strip():
+            name, _, value = field.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        self.rfile.read(length)
+        with contextlib.suppress(OSError):
+            self.wfile.write(ANSWERS[unquote(line.split()[1].decode()[1:])])
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_no_answer_of_a_receiver_holds_the_event_loop(server: Server, watch: Watch) -> None:
+    browser = Browser(server.url)
+    receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answering)
+    receiver.daemon_threads = True
+    serving = asyncio.get_running_loop().run_in_executor(None, partial(receiver.serve_forever, 0.05))
+    try:
+        for name in ANSWERS:
+            await held_briefly(watch, name, (200,), partial(answered, browser, receiver.server_address[1], name))
+    finally:
+        receiver.shutdown()
+        await serving
+        receiver.server_close()
+
+
+def answered(browser: Browser, port: int, name: str) -> tuple[int, bytes]:
+    """Has a timer fire that gets this answer, and waits until that was judged."""
+    wanted = timer(0, id=name, delay="0s", callbackUrl=f"http://127.0.0.1:{port}/{quote(name)}")
+    status, _ = browser.api("/api/v1/timers/create", json.dumps(wanted).encode())
+    ends = time.monotonic() + PATIENCE_S
+    while status == 200 and time.monotonic() < ends:
+        status, body = browser.api("/api/v1/timers/get", json.dumps({"namespace": "default", "timerId": name}).encode())
+        if json.loads(body)["attemptLog"]:
+            return status, body
+        time.sleep(0.02)
+    return 0, b""
 
 
 @pytest.mark.slow
