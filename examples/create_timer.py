@@ -2,8 +2,8 @@
 
     python examples/create_timer.py http://127.0.0.1:9000/ 10s
 
-TOCSIN_URL and TOCSIN_KEY say where the server is, and with which key. Sending the same id again would replace the
-timer, so that a request whose answer got lost can be repeated.
+TOCSIN_URL and TOCSIN_KEY say where the server is, and with which key. The idempotency key makes the request safe to send
+again when its answer got lost: one timer, one firing. Another key replaces the timer of that id.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
+import uuid
 
 ANSWER_TIMEOUT_S = 10
 
@@ -27,7 +28,7 @@ def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, obje
         "payload": {"order": 17},
         "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s"},
     }
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", "idempotency-key": str(uuid.uuid4())}
     if key := os.environ.get("TOCSIN_KEY"):
         headers["authorization"] = f"Bearer {key}"
     server = os.environ.get("TOCSIN_URL", "http://127.0.0.1:8080")

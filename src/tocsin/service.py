@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
-from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.rows import Kind, Op, Row, Standing
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
+from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import (
+    ClusterUpgrading,
     Conflict,
     FieldError,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
     Overloaded,
-    RecordUndecodable,
     RequestExpired,
     ShardMoved,
     ShardUnavailable,
@@ -35,59 +37,19 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
-from tocsin.model.timer import Changes, Status, Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
 from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
-from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, ListQuery, StoredRow
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
 
-#: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
-LIST_READS_MAX = 20
-#: Bytes of records on a page of a list: with large payloads it is shorter than its limit. Reading, decoding and writing more
-#: would take memory, and keep others waiting.
-LIST_BYTES_MAX = 16 * 1024 * 1024
-#: Rows of a list's first read, which shows how large they are.
-_LIST_FIRST_ROWS = 100
-#: Bytes of records that are decoded before other requests get their turn.
-_DECODED_PER_TURN = 4 * 1024 * 1024
 #: How often a change of a namespace is tried when others change it meanwhile: each time somebody's change is made.
 NAMESPACE_TRIES_MAX = 10
-#: Timers of a batch that get stored secrets before other requests get their turn.
-_COMPLETED_PER_TURN = 100
-
-
-class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
-    the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`."""
-
-    timer: Timer
-    uuid: bytes
-    shard_id: int
-    next_attempt_at: int | None
-    parked: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
-
-    namespace: str
-    statuses: frozenset[Status] = frozenset()
-    tags: tuple[str, ...] = ()
-    id_prefix: str = ""
-    execute_after: int | None = None
-    execute_before: int | None = None
-    limit: int = 100
-    cursor: str | None = None
-    reads_max: int = LIST_READS_MAX
 
 
 class TimerService:
@@ -125,71 +87,105 @@ class TimerService:
 
     # ------------------------------------------------------------------ timers
 
-    async def create(self, timer: Timer) -> TimerView:
-        """Stores the (validated) timer, replacing a pending one of the same id; durable when it returns. Secrets that it
-        names as redacted are those of the timer that is stored under its name, pending or finished, when this begins.
+    async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
+        """Stores the (validated) timer, durably when it returns: in the place of one of the same id, or as the condition
+        says. Secrets that it names as redacted are those of the timer that is stored under its name, pending or finished,
+        when this begins.
 
-        Raises InvalidInput, NamespaceNotFound, Unavailable.
+        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
         """
         shard_id, uuid = await self._found(timer.namespace, timer.id)
+        self._check_condition(condition)
         if withheld(timer.url, timer.headers):
-            for refused in (await self._complete([timer])).values():
-                raise refused
-        answer = await self._write(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer))
-        return _view_of(answer, shard_id)
+            for known in (await complete([(timer, condition)], self.get_many)).values():
+                if isinstance(known, TocsinError):
+                    raise known
+                return known
+        op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
+        return view_of(await self._write(shard_id, op), shard_id)
 
-    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+    def begin_create(
+        self,
+        timer: Timer,
+        settle: Callable[[TimerView | TocsinError], None],
+        condition: Condition | None = None,
+    ) -> None:
         """The same without waiting: `settle` is called once, with the view when it is durable, or with the error. What
         can be told at once is raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withheld(timer.url, timer.headers):
-            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle))
+            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
         shard_id, uuid = self._place(timer.namespace, timer.id)
+        self._check_condition(condition)
 
         def reply(answer: Row | TocsinError | None) -> None:
-            settle(answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id))
+            settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
-        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer), reply)
+        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
-    async def _begin_after_look(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
+    async def _begin_after_look(
+        self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
+    ) -> None:
         try:
-            view = await self.create(timer)
+            view = await self.create(timer, condition)
         except TocsinError as error:
             settle(error)
         else:
             settle(view)
 
-    async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
-        """The same for many, in order; each fails alone."""
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
+        """The same for many, in order, each with its condition if there are any; each fails alone."""
         results: list[TimerView | TocsinError] = [_UNANSWERED] * len(timers)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         left = len(timers)
         for namespace in {timer.namespace for timer in timers}:
             await self._look_for(namespace)
-        incomplete = await self._complete([timer for timer in timers if withheld(timer.url, timer.headers)])
+        on = conditions if conditions is not None else [None] * len(timers)
+        incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
+        known = await complete(incomplete, self.get_many)
 
         def settle(index: int, shard_id: int, answer: Row | TocsinError | None) -> None:
+            settle_as(index, answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
+
+        def settle_as(index: int, result: TimerView | TocsinError) -> None:
             nonlocal left
-            results[index] = answer if isinstance(answer, TocsinError) else _view_of(answer, shard_id)
+            results[index] = result
             left -= 1
             if left == 0 and not done.done():
                 done.set_result(None)
 
         for index, timer in enumerate(timers):
             try:
-                if (refused := incomplete.get(id(timer))) is not None:
-                    raise refused
                 shard_id, uuid = self._place(timer.namespace, timer.id)
-                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer)
+                self._check_condition(on[index])
+                if (answer := known.get(id(timer))) is not None:
+                    settle_as(index, answer)
+                    continue
+                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
                 self._submit(shard_id, op, partial(settle, index, shard_id))
             except TocsinError as error:
-                settle(index, -1, error)
+                settle_as(index, error)
         if timers:
             await done
         return results
+
+    def _check_condition(self, condition: Condition | None) -> None:
+        if condition is not None:
+            self.require_format_2("onConflict" if condition.key is None else "an idempotency key")
+
+    def require_format_2(self, what: str) -> None:
+        """Raises ClusterUpgrading while a node may be running that can't read timers of record format 2. `what` names the
+        field of the request that asks for one."""
+        if self._shared and not self._supervisor.membership.format_2:
+            raise ClusterUpgrading(
+                f"{what} can't be used yet: a node of an earlier release may still be running, which would not understand "
+                "it; try again when every node runs this release"
+            )
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
@@ -198,7 +194,7 @@ class TimerService:
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
-        return _view_of_stored(row, shard_id)
+        return view_of_stored(row, shard_id)
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
@@ -211,7 +207,7 @@ class TimerService:
         for shard_id, ids in shards.items():
             found = await self._read(self._context.store.fetch(shard_id, list(ids)))
             rows = [row for each in found.values() if (row := each.live or each.finished)]
-            for view in await _views_of_stored((row, shard_id) for row in rows):
+            for view in await views_of_stored((row, shard_id) for row in rows):
                 views[ids[view.uuid]] = view
         return views
 
@@ -228,37 +224,12 @@ class TimerService:
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
         answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
-        return _view_of(answer, shard_id)
+        return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
         await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
-
-    async def _complete(self, timers: Sequence[Timer]) -> dict[int, TocsinError]:
-        """Gives the timers the stored secrets that they name as redacted; the errors of those for which that fails, by the
-        identity of the timer."""
-        errors: dict[int, TocsinError] = {}
-        turns = 0
-        for namespace in {timer.namespace for timer in timers}:
-            wanted = [timer for timer in timers if timer.namespace == namespace]
-            try:
-                stored = await self.get_many(namespace, {timer.id for timer in wanted})
-            except TocsinError as error:
-                errors.update((id(timer), error) for timer in wanted)
-                continue
-            for timer in wanted:
-                turns += 1
-                if turns % _COMPLETED_PER_TURN == 0:
-                    await asyncio.sleep(0)
-                former = stored[timer.id].timer if timer.id in stored else None
-                try:
-                    timer.url = with_url(timer.url, None if former is None else former.url)
-                    if timer.headers is not None:
-                        timer.headers = with_headers(timer.headers, None if former is None else former.headers)
-                except InvalidInput as error:
-                    errors[id(timer)] = error
-        return errors
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)
@@ -342,7 +313,8 @@ class TimerService:
         def reply(answer: Written | TocsinError | None) -> None:
             self._waiting -= 1
             if isinstance(answer, Written):
-                settle(Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0))
+                row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
+                settle(row if answer.outcome is Outcome.CREATED else Standing(row, answer.outcome))
             else:
                 settle(answer)
 
@@ -350,6 +322,7 @@ class TimerService:
         write = Write(
             _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
+            condition=op.condition,
         )  # fmt: skip
         self._forwarder.forward(write, reply)
         self._waiting += 1
@@ -377,11 +350,15 @@ class TimerService:
 
         def reply(answer: Row | TocsinError | None) -> None:
             self._waiting -= 1
-            settle(Written(answer.timer, answer.key[0]) if isinstance(answer, Row) else answer)
+            if isinstance(answer, Row):
+                outcome = answer.outcome if isinstance(answer, Standing) else Outcome.CREATED
+                settle(Written(answer.timer, answer.key[0], outcome))
+            else:
+                settle(answer)
 
         op = Op(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
-            execute_at=write.execute_at, expected=write.expected,
+            execute_at=write.execute_at, expected=write.expected, condition=write.condition,
         )  # fmt: skip
         op.deadline_us = write.deadline_us
         op.reply = reply
@@ -541,69 +518,11 @@ class TimerService:
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
         await self._look_for(request.namespace)
-        namespace = self._namespace(request.namespace)
-        total = self._supervisor.total_shards
-        arc = namespace_hash(request.namespace)
-        query = ListQuery(
-            namespace=request.namespace,
-            shards=tuple(sorted(shards_of_namespace(arc, namespace.num_shards, total))),
-            statuses=request.statuses or frozenset(Status),
-            tags=request.tags,
-            id_prefix=request.id_prefix,
-            execute_after=request.execute_after,
-            execute_before=request.execute_before,
-            cursor=read_cursor(request.cursor),
-            limit=min(request.limit, _LIST_FIRST_ROWS),
-        )
-        views: list[TimerView] = []
-        size = 0
-        cursor: ListCursor | None = query.cursor
-        for _ in range(request.reads_max):
-            page = await self._read(self._context.store.list(query))
-            size += sum(len(row.record) for row in page.rows)
-            views += await _views_of_stored(
-                (row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows
-            )
-            cursor = page.cursor
-            room = LIST_BYTES_MAX - size
-            if cursor is None or len(views) >= request.limit or room <= 0:
-                break
-            rows = room * len(views) // size if size else request.limit
-            query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
-        return views, write_cursor(cursor)
+        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
+        return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
 _WRITES = {Kind[kind.name]: kind for kind in WriteKind}
 _KINDS = {kind: Kind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")
-
-
-def _view_of(row: Row | None, shard_id: int) -> TimerView:
-    assert row is not None
-    at, uuid = row.key
-    return TimerView(row.timer, uuid, shard_id, at)
-
-
-async def _views_of_stored(rows: Iterable[tuple[StoredRow | HistoryRow, int]]) -> list[TimerView]:
-    """The rows decoded, each with its shard, giving way to others in between."""
-    views, decoded = [], 0
-    for row, shard_id in rows:
-        views.append(_view_of_stored(row, shard_id))
-        decoded += len(row.record)
-        if decoded > _DECODED_PER_TURN:
-            decoded = 0
-            await asyncio.sleep(0)
-    return views
-
-
-def _view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
-    try:
-        timer = decode_record(row.record)
-    except RecordUndecodable as error:
-        reason = f"its stored record can't be read: {error}"
-        timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
-        timer.tags = row.tags
-    if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
-    return TimerView(timer, row.uuid, shard_id, None)

@@ -56,7 +56,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_files_stay_one_idea() -> None:
     # The window has all of its transitions in one place on purpose.
-    most = {Path("src/tocsin/engine/window.py"): 875}
+    most = {Path("src/tocsin/engine/window.py"): 885}
     long = {str(path): len(read(path).splitlines()) for path in FILES if path.suffix == ".py"}
     assert {path: lines for path, lines in long.items() if lines > most.get(Path(path), 600)} == {}
 

@@ -54,6 +54,11 @@ class Ledger:
         self._deletes: set[bytes] = set()
         # Requests that went out, by message id: one for all attempts of a firing.
         self._sent: dict[bytes, int] = {}
+        #: Tokens of creates with an idempotency key, and as what each has fired.
+        self.keyed: set[int] = set()
+        self._fired_as: dict[int, str] = {}
+        #: Roots of which a client was answered that they have come to their end.
+        self.over: set[int] = set()
         #: Timers that were ever acknowledged.
         self.created: set[bytes] = set()
         self.early_us_max = 0
@@ -140,6 +145,13 @@ class Ledger:
             self.duplicates += 1
         if token in self.single:
             self.settled.add(root)
+
+    def fired_as(self, token: int, message_id: str) -> None:
+        """The call has that id: one for all calls of a create with a key, however often it was asked for."""
+        if token in self.keyed and self._fired_as.setdefault(token, message_id) != message_id:
+            self._broken("TWICE", f"token {token} fired as {self._fired_as[token]}, and as {message_id}")
+        if self.root[token] in self.over:
+            self._broken("OVER", f"token {token} fires after an answer that it has finished")
 
     def sent(self, uuid: bytes, attempt: int) -> None:
         """A request went out that says which attempt it is. Only those that were sent count: none was left out."""

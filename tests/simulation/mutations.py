@@ -3,6 +3,6 @@ notice."""
 
 from __future__ import annotations
 
-from . import mutations_of_a_shard, mutations_of_nodes
+from . import mutations_of_a_shard, mutations_of_creates, mutations_of_nodes
 
-MUTATIONS = mutations_of_a_shard.MUTATIONS + mutations_of_nodes.MUTATIONS
+MUTATIONS = mutations_of_a_shard.MUTATIONS + mutations_of_nodes.MUTATIONS + mutations_of_creates.MUTATIONS

@@ -16,8 +16,8 @@ from tocsin.engine.rows import Row
 from tocsin.engine.window import stored
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
-from tocsin.model.namespace import Namespace
-from tocsin.model.timer import Timer, decode_record
+from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.timer import NULL_PAYLOAD, Timer, decode_record
 from tocsin.ports.callback import Ring
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
@@ -30,6 +30,7 @@ from .ledger import Ledger, Violation
 from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
+from .repeaters import Repeater
 
 SECOND = 1_000_000
 #: Clients and faults are at work for so long; after it everything is healed and has to drain.
@@ -44,6 +45,8 @@ LATE_FEW_SLOTS_US_MAX = 20 * SECOND
 LATE_HEALED_US_MAX = 30 * SECOND
 #: Undecodable rows that chaos writes belong to this namespace.
 BAD_NAMESPACE = "bad"
+#: It keeps no history.
+FORGETFUL_NAMESPACE = "forgetful"
 HUNG_HOST = "hung"
 
 
@@ -58,6 +61,8 @@ class World:
         self.faulty = seed % 5 != 0
         #: The faults are mostly those of the network between nodes, and clients write again at once, by another way.
         self.storm = seed % 5 == 4
+        #: Whether clients create with idempotency keys, and repeat that.
+        self.repeated = seed % 4 == 2
         self.healed = False
         #: The share of requests that never leave the machine, which is no fault of anybody's.
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
@@ -105,6 +110,9 @@ class World:
         self.namespaces = ["a", "b", "c"]
         self.exists = {name: asyncio.Event() for name in self.namespaces}
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
+        if self.repeated:
+            self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
+            self.clients += [Repeater(self, 80, "a"), Repeater(self, 81, FORGETFUL_NAMESPACE)]
         if not self.faulty:
             # One timer that the store never takes: it must cost nobody else anything (rule 5).
             refused = Client(self, 90)
@@ -170,6 +178,7 @@ class World:
         # The first attempt came when the node's clock had reached the instant; that may have been set back since.
         own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
+        self.ledger.fired_as(token, ring.message_id)
         self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
         self.ledger.sent(uuid, ring.attempt)
         if ring.attempt == 1 and ring.namespace != CROWD_NAMESPACE:
@@ -244,6 +253,10 @@ class World:
         for name in self.namespaces[:-1]:
             await self.store.put_namespace(Namespace(name, self.total_shards, 0, 0), create=True)
             self.exists[name].set()
+        if self.repeated:
+            forgetful = Namespace(FORGETFUL_NAMESPACE, self.total_shards, 0, 0, HistoryMode.NONE)
+            await self.store.put_namespace(forgetful, create=True)
+            self.exists[FORGETFUL_NAMESPACE].set()
         if self.crowded:
             await self._crowd()
         for node in self.nodes:
@@ -325,7 +338,8 @@ class World:
                     if timer.status is not row.status:
                         self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
                     self.say("history", timer.status.value, timer.attempts, timer.policy.max_attempts)
-                    self.ledger.finished_as(uuid, token_of(timer.payload), timer)
+                    if timer.payload != NULL_PAYLOAD:
+                        self.ledger.finished_as(uuid, token_of(timer.payload), timer)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in told:
                 self.broken("NO HISTORY", f"{uuid.hex()[:6]} finished in states {states} without a trace")

@@ -38,9 +38,10 @@ from tocsin.cluster.wire import (
     write_of,
 )
 from tocsin.model import errors
+from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Changes, Timer, encode_record
+from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import FiguresReport, NodeReport, ShardReport, Write, WriteKind, Written
 from tocsin.ui.figures import Bucket, CallBucket, Failing, Unreadable, pack, unpack
 
@@ -52,11 +53,14 @@ BUCKET = Bucket(
     CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": Failing(5)}),
 )  # fmt: skip
 
+CONDITION = b'["keep",["aa","bb"]]'
+
 #: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
 MESSAGES = {
     "ops": Ops(7, 1_500, [
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
         Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+        Op(3, 5, 3, 4, b"u" * 16, "default", 9, encode_record(TIMER), True, 7, CONDITION),
     ]),
     "refresh": Refresh(8),
     "refreshed": Refreshed(8),
@@ -72,7 +76,7 @@ MESSAGES = {
     "tick": Tick(2**40),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
-        Answer(4, 78, firing="3-1a"),
+        Answer(4, 78, firing="3-1a"), Answer(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
     ]),
     "report": Report(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
@@ -96,6 +100,14 @@ EARLIER = {
     "ops, without a namespace's version": Ops(7, 1_500, [
         Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
         Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    ]),
+    "ops, without a condition": Ops(7, 1_500, [
+        Op(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
+        Op(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+    ]),
+    "answers, without an outcome": Answers([
+        Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
+        Answer(4, 78, firing="3-1a"),
     ]),
     "answers": Answers([
         Answer(1, 77, encode_record(TIMER)), Answer(2), Answer(3, failure=Failure("InvalidInput", "m", [("p", "r")])),
@@ -211,6 +223,9 @@ def test_a_write_that_only_a_later_release_can_ask_for_is_refused_alone() -> Non
     too_new = Op(1, int(WriteKind.CREATE), 3, 4, b"u" * 16, "default", 5, b'{"v":99,"x":1}')
     with pytest.raises(RecordUndecodable, match="99"):
         write_of(too_new, 1)
+    for condition in (b"", b"[]x", b'["overwrite",null]'):
+        with pytest.raises(RecordUndecodable):
+            write_of(Op(1, 5, 3, 4, b"u" * 16, "default", 5, encode_record(TIMER), condition=condition), 1)
     for body in (b"", b"\xff", b"[]"):
         with pytest.raises(RecordUndecodable):
             write_of(Op(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, body), 1)
@@ -276,6 +291,27 @@ def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes,
     assert came._replace(timer=None, changes=None) == write._replace(timer=None, changes=None)
     assert parts(came.timer) == parts(write.timer)
     assert parts(came.changes) == parts(write.changes)
+
+
+@given(timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS))
+def test_a_condition_arrives_as_it_was(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
+    condition = Condition(on_conflict, key)
+    write = Write(WriteKind.CREATE, 1, b"u" * 16, "n", timer, None, 5, condition=condition)
+    message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, 4, 5)])))
+    assert isinstance(message, Ops)
+    # A kind of its own, which a release that would not see the condition refuses.
+    assert message.ops[0].kind not in list(WriteKind)
+    assert write_of(message.ops[0], 5).condition == condition
+
+
+@given(timer=TIMERS, at=INTEGERS, outcome=st.sampled_from(Outcome))
+def test_a_timer_that_was_found_arrives_as_it_was(timer: Timer, at: int, outcome: Outcome) -> None:
+    answer = answer_of(1, Written(timer, at, outcome), brief=outcome is not Outcome.CREATED)
+    message = read_to_asker(encode(Answers([answer])))
+    assert isinstance(message, Answers)
+    came = result_of(message.answers[0], timer)
+    assert isinstance(came, Written)
+    assert (came.next_attempt_at, came.outcome, parts(came.timer)) == (at, outcome, parts(timer))
 
 
 @given(timer=TIMERS, at=INTEGERS)

@@ -53,6 +53,31 @@ def test_who_leaves_gets_nothing_but_can_be_reached() -> None:
     assert membership.alive(B)
 
 
+def test_record_format_2_waits_for_the_last_living_member_of_an_earlier_release() -> None:
+    earlier = [Member(B, "b", "b:1", second) for second in range(2)]
+    membership = Membership(A, TIMEOUT)
+    assert not membership.format_2
+    membership.observe([row(A, 0), earlier[0]], 0)
+    membership.observe([row(A, 1), earlier[1]], SECOND)
+    assert not membership.format_2
+    for second in range(2, 8):
+        membership.observe([row(A, second), earlier[1]], second * SECOND)
+    assert membership.format_2
+    membership.observe([row(A, 8), row(B, 8, leaving=True)], 8 * SECOND)
+    assert membership.leaving(B)
+    assert membership.format_2
+
+
+def test_an_earlier_release_understands_who_leaves() -> None:
+    assert announced("a:1", leaving=True, beside_earlier=True) == "a:1#leaving"
+    assert announced("a:1", leaving=False, skewed=True, beside_earlier=True) == "a:1#skewed"
+    assert announced("a:1", leaving=False, beside_earlier=True).partition("#")[2] not in (
+        "leaving",
+        "skewed",
+        "outdated",
+    )
+
+
 def test_alone_means_that_there_is_no_row_of_anybody() -> None:
     assert watched((0, [row(A, 0)])).alone()
     assert not watched((0, [row(A, 0), row(B, 0)])).alone()

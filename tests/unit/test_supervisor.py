@@ -12,10 +12,13 @@ from tocsin.engine.context import SHARD_CALLS_MAX, Context
 from tocsin.engine.limits import EngineLimits
 from tocsin.engine.rows import Finished, Row
 from tocsin.engine.supervisor import Supervisor
-from tocsin.model.errors import StoreUnavailable
-from tocsin.model.timer import Timer
+from tocsin.model.condition import Condition, OnConflict
+from tocsin.model.errors import ClusterUpgrading, StoreUnavailable
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import CreateKey, Timer
 from tocsin.ports.observer import ClaimFailed, ClockDistrusted, ClockTrusted, Event
 from tocsin.ports.store import Capabilities, Member, ShardBatch, ShardState, StoredRow
+from tocsin.service import TimerService
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.testing.clock import FakeClock
@@ -434,6 +437,23 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     window = node.supervisor.shards[theirs].window
     assert window is not None
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.version, OWN)
+
+
+async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release(node: Node) -> None:
+    service = TimerService(node.context, node.supervisor, namespace_num_shards=1, retention_us=SECOND)
+    node.context.namespaces["a"] = Namespace("a", 4, 0, 0)
+    timer = Timer("a", "t", 0, "http://h/", 0, 0)
+    await node.beat_of(OTHER)
+    await node.seconds(2, alive=(OTHER,))
+    for condition in (Condition(OnConflict.KEEP), Condition(key=CreateKey("k", "b"))):
+        with pytest.raises(ClusterUpgrading, match="earlier release"):
+            await service.create(timer, condition)
+        (refused,) = await service.create_many([timer], [condition])
+        assert isinstance(refused, ClusterUpgrading)
+    assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
+    # It has gone without a word.
+    await node.seconds(6)
+    service.require_format_2("onConflict")
 
 
 async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:

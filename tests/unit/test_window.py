@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row
+from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row, Standing
 from tocsin.engine.window import Window, conclusion_op, revived
-from tocsin.model.errors import DefiniteFailure, TimerNotPending
+from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
+from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Changes, Status, Timer, encode_record
+from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 
@@ -279,3 +280,102 @@ def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
     bench.commit(batch)
     assert UUID not in bench.stored()
     assert [uuid for uuid, _ in batch.unusable] == [UUID]
+
+
+# ---------------------------------------------------------------------- creates on a condition
+
+
+def keyed(bench: Bench, key: str, *, at: int = 10, on_conflict: OnConflict = OnConflict.REPLACE, body: str = "b") -> Op:
+    timer = Timer(
+        "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
+    )
+    op = Op(Kind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
+    op.reply = bench.heard.append
+    bench.window.accept(op)
+    return op
+
+
+def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
+    bench = Bench()
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    bench.ring()
+    bench.finish()
+    # The namespace keeps finished timers for a millisecond.
+    bench.commit(bench.assemble(exact_after=0))
+    (row,) = bench.store._shards[0].history[UUID].values()
+    timer = decode_record(row.record)
+    assert row.expires_at - row.finished_at == KEYS_KEPT_US
+    assert (timer.status, timer.url) == (Status.COMPLETED, "http://h/?token=[redacted]&x=1")
+    assert (bytes(timer.payload), timer.headers) == (b"null", None)
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    answer = bench.heard[-1]
+    assert isinstance(answer, Standing)
+    assert (answer.outcome, answer.timer.status) == (Outcome.REPLAYED, Status.COMPLETED)
+    assert UUID not in bench.stored()
+
+
+def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
+    bench = Bench()
+    first = keyed(bench, "k", at=10)
+    keyed(bench, "k", at=20)
+    keyed(bench, "k", body="other")
+    keyed(bench, "l", on_conflict=OnConflict.REJECT)
+    bench.commit(bench.assemble())
+    made, again, other, rejected = bench.heard
+    assert (type(made), made.key) == (Row, (10, UUID))
+    assert (again.outcome, again.key, again.timer.firing) == (Outcome.REPLAYED, (10, UUID), first.timer.firing)
+    assert isinstance(other, IdempotencyConflict)
+    assert isinstance(rejected, TimerExists)
+    assert bench.stored()[UUID].execute_at == 10
+
+
+def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
+    bench = Bench()
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    keyed(bench, "l")
+    bench.window.abandon(bench.assemble())
+    bench.commit(bench.assemble())
+    assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
+
+
+def test_a_create_that_finds_its_timer_in_flight_lets_the_result_count() -> None:
+    bench = Bench()
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    bench.ring()
+    keyed(bench, "k")
+    batch = bench.assemble()
+    # The result comes while the create may yet replace the timer.
+    assert not bench.finish()
+    bench.commit(batch)
+    assert (bench.heard[-1].outcome, bench.heard[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)
+    assert UUID in bench.window.finished
+    bench.commit(bench.assemble(exact_after=0))
+    assert not bench.stored()
+
+
+def test_a_record_that_cannot_be_read_is_kept_from_all_but_who_replaces_it() -> None:
+    bench = Bench()
+    row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b"?")
+    bench.store._shards[0].upsert([row])
+    for on_conflict in (OnConflict.KEEP, OnConflict.REJECT):
+        keyed(bench, "k", on_conflict=on_conflict)
+        bench.commit(bench.assemble())
+        assert isinstance(bench.heard[-1], TimerExists)
+        assert "can't be read" in str(bench.heard[-1])
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    assert decode_record(bench.stored()[UUID].record).keys == (CreateKey("k", "b"),)
+
+
+def test_a_record_of_a_newer_release_is_nobodys_to_replace_by_a_key_that_it_may_hold() -> None:
+    bench = Bench()
+    row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b'{"v":3}')
+    bench.store._shards[0].upsert([row])
+    keyed(bench, "k")
+    bench.commit(bench.assemble())
+    assert isinstance(bench.heard[-1], ClusterUpgrading)
+    assert bench.stored()[UUID] == row

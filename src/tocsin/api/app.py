@@ -213,7 +213,7 @@ class Api:
                 method = direct.method.decode()
                 answer(*self._problem(error, method, direct.path, direct.path, correlation_id))
                 return
-            answer(route.status, _answer_headers(route, body, correlation_id), body)
+            answer(route.status, *_answered(route, body, correlation_id))
 
         try:
             key = self._gate(route, sent, headers, client)
@@ -423,14 +423,17 @@ def _sent_path(scope: Scope) -> str:
 
 
 async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
-    if isinstance(body, Page):
-        headers = _answer_headers(route, body.body, correlation_id)
-        headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
-        body = body.body
-    else:
-        headers = _answer_headers(route, body, correlation_id)
+    headers, content = _answered(route, body, correlation_id)
     await send({"type": "http.response.start", "status": route.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if route.is_head else body})
+    await send({"type": "http.response.body", "body": b"" if route.is_head else content})
+
+
+def _answered(route: Route, body: bytes | Page, correlation_id: str) -> tuple[Headers, bytes]:
+    if not isinstance(body, Page):
+        return _answer_headers(route, body, correlation_id), body
+    headers = _answer_headers(route, body.body, correlation_id)
+    headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
+    return headers, body.body
 
 
 def _answer_headers(route: Route, body: bytes, correlation_id: str) -> Headers:

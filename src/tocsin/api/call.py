@@ -90,5 +90,5 @@ class Page:
 Handler = Callable[[Call], Awaitable[bytes | Page]]
 #: Takes a call without waiting for its result, which goes to the function given, as a value or an exception.
 Begin = Callable[[Call, Callable[[object], None]], None]
-#: The body of such a result.
-Encode = Callable[[Any], bytes]
+#: The answer of such a result.
+Encode = Callable[[Any], bytes | Page]

@@ -23,6 +23,7 @@ from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.contract.callback_wire import Callback, CallbackAnswer
+from tocsin.contract.repeated import KEY_CHARS_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.validation import InputLimits
 
@@ -35,6 +36,7 @@ _INSTANT = {
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
+_IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 _BASE64 = "[A-Za-z0-9+/]"
 #: The base64 of 24 to 64 bytes: whole groups of four characters, of which the last may be padded.
 _SECRET = {
@@ -104,10 +106,15 @@ def describe() -> bytes:
     paths: Json = {}
     for operation in operations:
         described = _operation(operation)
-        if operation.parameters:
-            described["parameters"] = [
-                agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters
-            ]
+        parameters = [
+            *(agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters),
+            *(
+                {"name": name, "in": "header", "required": False, "description": text, "schema": _IDEMPOTENCY_KEY}
+                for name, text in operation.request_headers.items()
+            ),
+        ]
+        if parameters:
+            described["parameters"] = parameters
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     document = {
         "openapi": "3.1.0",
@@ -318,7 +325,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
     rows = {"minimum": 1, "maximum": limits.list_rows_max, **by_settings("list_rows_max")}
     interval = {**_DURATION, **by_settings("retry_duration_max")}
     return {
-        "CreateTimer": {"namespace": _NAME, "id": timer_id, **call},
+        "CreateTimer": {"namespace": _NAME, "id": timer_id, "idempotencyKey": _IDEMPOTENCY_KEY, **call},
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {

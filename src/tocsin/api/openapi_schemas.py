@@ -18,6 +18,7 @@ from tocsin.agent.api.validation import CallStatus
 from tocsin.contract.codes import CODES, FAILURES
 from tocsin.contract.wire import RequestStruct
 from tocsin.model.audit import AuditAction, AuditSource
+from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
@@ -32,6 +33,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
         "Why an attempt failed; docs/reference/errors.md says what to do about each.",
     ),
     "TimerStatus": (list(Status), "Where a timer stands. Only `pending` timers still fire, and can be changed."),
+    "OnConflict": (list(OnConflict), "What becomes of a create when a timer of its id exists."),
     "CallbackMethod": (METHODS, "The method of a callback. GET and HEAD carry no body."),
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
     "ServiceCallStatus": (list(CallStatus), "Where a service call stands."),

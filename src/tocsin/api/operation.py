@@ -43,9 +43,9 @@ class Parameter:
 class Operation:
     """One call. `errors` are the codes of its own, by status; those that every call can meet are added where it is
     described. `paths` beyond the first are aliases; a part in braces is a parameter. `media_type` None: nothing is sent.
-    `answer_headers`: headers of the answer, with their meaning. `documented`: it stands in the OpenAPI document. `any_query`:
-    its query is not looked at, for probes, scrapers and browsers add to it what they like; everywhere else anything unknown
-    is refused."""
+    `request_headers`, `answer_headers`: headers of its own, with their meaning. `documented`: it stands in the OpenAPI
+    document. `any_query`: its query is not looked at, for probes, scrapers and browsers add to it what they like; everywhere
+    else anything unknown is refused."""
 
     name: str
     method: str
@@ -65,6 +65,7 @@ class Operation:
     example: Mapping[str, Any] = field(default_factory=dict)
     documented: bool = True
     parameters: tuple[Parameter, ...] = ()
+    request_headers: Mapping[str, str] = field(default_factory=dict)
     answer_headers: Mapping[str, str] = field(default_factory=dict)
     any_query: bool = False
 

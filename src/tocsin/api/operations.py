@@ -20,8 +20,17 @@ _WRITE_ERRORS = {
     503: ("SHARD_UNAVAILABLE", "REQUEST_EXPIRED"),
 }
 _CHANGE_ERRORS = {**_WRITE_ERRORS, 404: ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND"), 409: ("TIMER_NOT_PENDING",)}
+_CREATE_ERRORS = {
+    **_WRITE_ERRORS,
+    409: ("TIMER_EXISTS", "IDEMPOTENCY_CONFLICT"),
+    503: (*_WRITE_ERRORS[503], "CLUSTER_UPGRADING"),
+}
 _READ_ERRORS = {404: ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND"), 503: ("SHARD_UNAVAILABLE",)}
 
+_KEY_HEADER = {
+    "idempotency-key": "Names the create, so that it can be repeated, like the field `idempotencyKey`: 1 to 255 visible "
+    "ASCII characters, quoted or not."
+}
 _TIMER_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
 _TIMER = {
     "namespace": "default",
@@ -38,15 +47,21 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/create",),
         summary="Create a timer",
-        description="Durable once answered. A pending timer of the same id is replaced; after one has finished, its id "
-        "is free again. Sending the same request twice therefore leaves one timer.",
+        description="Durable once answered. A pending timer of the same id is replaced, unless onConflict says otherwise; "
+        "after one has finished, its id is free again. With an idempotency key the request can be sent again at any time: "
+        "it creates one timer, which fires once.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
         request=wire.CreateTimer,
         answer=wire.Timer,
-        errors=_WRITE_ERRORS,
+        errors=_CREATE_ERRORS,
         example=_TIMER,
+        request_headers=_KEY_HEADER,
+        answer_headers={
+            "tocsin-existing": "`true`: nothing was written, and the timer is the existing one (`onConflict: keep`).",
+            "idempotency-replayed": "`true`: nothing was written; a former request with this key has created the timer.",
+        },
     ),
     Operation(
         name="getTimer",
@@ -111,7 +126,8 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         paths=(f"{API_PREFIX}/timers/batch/create",),
         summary="Create many timers",
-        description="Results come in the order of the timers sent. A timer that can't be created fails alone.",
+        description="Results come in the order of the timers sent. A timer that can't be created fails alone. The header "
+        "Idempotency-Key stands for the key of each timer that has none.",
         tag="Timers",
         role=Role.WRITE,
         reach=Reach.NAMESPACE,
@@ -120,6 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
         batch=True,
         errors={429: ("OVERLOADED",), 503: ("SHARD_UNAVAILABLE", "REQUEST_EXPIRED")},
         example={"timers": [_TIMER]},
+        request_headers=_KEY_HEADER,
     ),
     Operation(
         name="createNamespace",

@@ -7,16 +7,25 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler
+from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
 from tocsin.contract import wire
 from tocsin.contract.batches import WHOLE_BYTES_MAX, Turns, items_of
 from tocsin.contract.convert import Intake, moved, timer_answer, traceparent_of
 from tocsin.contract.errors import MalformedBody, item_error
 from tocsin.contract.reading import JsonReader, check_utf8
+from tocsin.contract.repeated import HEADER as KEY_HEADER
+from tocsin.contract.repeated import condition_of, key_in
 from tocsin.model.access import Role
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.service import TimerService, TimerView
+
+#: What tells that a create has written nothing.
+_OUTCOME_HEADERS = {
+    Outcome.EXISTING: (b"tocsin-existing", b"true"),
+    Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
+}
 
 
 class TimerHandlers:
@@ -47,20 +56,32 @@ class TimerHandlers:
 
     def direct(self) -> dict[str, tuple[Begin, Encode]]:
         """Operations that need no task, by name."""
-        return {"createTimer": (self.begin_create, self._encode_view)}
+        return {"createTimer": (self.begin_create, self._encode_created)}
 
-    async def create(self, call: Call) -> bytes:
+    async def create(self, call: Call) -> bytes | Page:
         """One timer."""
-        return self._encode_view(await self._service.create(self._timer(call)))
+        return self._encode_created(await self._service.create(*self._timer(call)))
 
     def begin_create(self, call: Call, done: Callable[[object], None]) -> None:
         """The same without waiting: `done` gets the view or the error. Raises what can be told at once."""
-        self._service.begin_create(self._timer(call), done)
+        timer, condition = self._timer(call)
+        self._service.begin_create(timer, done, condition)
 
-    def _timer(self, call: Call) -> Timer:
+    def _timer(self, call: Call) -> tuple[Timer, Condition | None]:
         sent = self._create.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
-        return self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+        timer = self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+        if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in call.headers:
+            return timer, None
+        return timer, condition_of(sent, key_in(call.headers.get(KEY_HEADER)), timer.execute_at)
+
+    def _encode_created(self, view: TimerView) -> bytes | Page:
+        body = self._encode_view(view)
+        return (
+            body
+            if view.outcome is Outcome.CREATED
+            else Page(body, "application/json", (_OUTCOME_HEADERS[view.outcome],))
+        )
 
     def _encode_view(self, view: TimerView) -> bytes:
         return self._encode(timer_answer(view))
@@ -98,19 +119,25 @@ class TimerHandlers:
 
     async def create_batch(self, call: Call) -> bytes:
         """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
+        named = key_in(call.headers.get(KEY_HEADER))
         turns = Turns()
         items = await self._items(call.body, turns)
         traceparent = traceparent_of(call.headers.get(b"traceparent"))
         accepted: list[Timer] = []
+        conditions: list[Condition | None] = []
         outcomes: list[TimerView | TocsinError | None] = []
         for position, item in enumerate(items):
             await turns.look()
             read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
-            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, call, traceparent)
-            if isinstance(outcome, Timer):
-                accepted.append(outcome)
-            outcomes.append(outcome if isinstance(outcome, TocsinError) else None)
-        created = iter(await self._service.create_many(accepted) if accepted else ())
+            outcome = read if isinstance(read, TocsinError) else self._accept(read, position, call, traceparent, named)
+            if isinstance(outcome, TocsinError):
+                outcomes.append(outcome)
+                continue
+            timer, condition = outcome
+            accepted.append(timer)
+            conditions.append(condition)
+            outcomes.append(None)
+        created = iter(await self._service.create_many(accepted, conditions) if accepted else ())
         results: list[bytes] = []
         for known in outcomes:
             await turns.look()
@@ -123,11 +150,14 @@ class TimerHandlers:
         return b",".join(results)
 
     def _accept(
-        self, sent: wire.CreateTimer, position: int, call: Call, traceparent: str | None
-    ) -> Timer | TocsinError:
+        self, sent: wire.CreateTimer, position: int, call: Call, traceparent: str | None, named: str | None
+    ) -> tuple[Timer, Condition | None] | TocsinError:
         try:
             call.permit(Role.WRITE, sent.namespace)
-            return self._intake.timer(sent, call.now_us, traceparent)
+            timer = self._intake.timer(sent, call.now_us, traceparent)
+            if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and named is None:
+                return timer, None
+            return timer, condition_of(sent, named if sent.idempotency_key is UNSET else None, timer.execute_at)
         except InvalidInput as error:
             return moved(error, f"timers[{position}]")
         except TocsinError as error:
@@ -165,4 +195,9 @@ class TimerHandlers:
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:
     if isinstance(outcome, TocsinError):
         return wire.BatchResult(error=item_error(outcome, correlation_id))
-    return wire.BatchResult(timer=timer_answer(outcome))
+    result = wire.BatchResult(timer=timer_answer(outcome))
+    if outcome.outcome is Outcome.EXISTING:
+        result.existing = True
+    elif outcome.outcome is Outcome.REPLAYED:
+        result.replayed = True
+    return result

@@ -21,6 +21,8 @@ RETRY_AFTER_S_MAX = 5.0
 RETRY_AFTER_S_DEFAULT = 0.5
 
 _RETRIED = frozenset({429, 503})
+#: Headers of the answer to a create that has written nothing.
+_FOUND = {"tocsin-existing": "existing", "idempotency-replayed": "replayed"}
 
 
 class ServerRefused(Refused):
@@ -59,6 +61,12 @@ class Client:
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded answer to `POST /api/v1<path>`, None if it is empty. ServerRefused, Unreachable."""
         return self.post_for(Any, path, body)
+
+    def create(self, body: Mapping[str, Any]) -> tuple[Any, str]:
+        """The timer that was created, or found, and what it then was: "existing" or "replayed", else nothing."""
+        response = self._call("POST", "/api/v1/timers/create", msgspec.json.encode(body))
+        found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
+        return self._decoded(response, Any), "".join(found)
 
     def post_for(self, kind: Any, path: str, body: Mapping[str, Any]) -> Any:
         """The same, as an instance of a type that msgspec knows."""

@@ -67,6 +67,23 @@ RetryFactor = Annotated[
 RetryMax = Annotated[
     str | None, typer.Option("--retry-max-interval", metavar="DURATION", help="The longest pause.", show_default="5m")
 ]
+OnConflict = Annotated[
+    str | None,
+    typer.Option(
+        "--on-conflict",
+        metavar="WHAT",
+        help="If a timer of that id exists: replace it, keep it, or reject this one.",
+        show_default="replace",
+    ),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key",
+        metavar="TEXT",
+        help="Makes the command safe to repeat: with the same --id and key it creates one timer, which fires once.",
+    ),
+]
 
 
 @app.command(
@@ -93,11 +110,15 @@ def create(
     retry_initial: RetryInitial = None,
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
+    on_conflict: OnConflict = None,
+    idempotency_key: IdempotencyKey = None,
     server: Server = SERVER_DEFAULT,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a timer, or replace the pending one of the same id."""
+    if idempotency_key is not None and timer_id is None:
+        raise WrongUsage("--idempotency-key needs --id: the timer of that id remembers the key")
     if (at is None) == (in_ is None):
         raise WrongUsage("when? Give either --in, such as --in 30s, or --at, such as --at 2027-01-31T12:00:00Z")
     body = {
@@ -108,8 +129,10 @@ def create(
         "callbackUrl": url,
         **_optional(payload, method, header, tag, timeout),
         "retryPolicy": _policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
+        "onConflict": on_conflict,
+        "idempotencyKey": idempotency_key,
     }
-    _show(_post(server, key, "/timers/create", body), as_json)
+    _show(_create(server, key, body), as_json)
 
 
 @app.command("get", epilog="Example: tocsin timers get order-17")
@@ -267,6 +290,18 @@ def _post(server: str, key: str | None, path: str, body: dict[str, Any]) -> Any:
 
     with Client(server, key) as client:
         return client.post(path, {name: value for name, value in body.items() if value is not None})
+
+
+def _create(server: str, key: str | None, body: dict[str, Any]) -> dict[str, Any]:
+    from tocsin.cli.client import Client
+
+    with Client(server, key) as client:
+        timer, found = client.create({name: value for name, value in body.items() if value is not None})
+    if found == "existing":
+        output.note("A timer of that id exists. It was kept; nothing was written.")
+    elif found == "replayed":
+        output.note("Created before under this key. This is the timer as it stands; nothing was written.")
+    return timer  # type: ignore[no-any-return]
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

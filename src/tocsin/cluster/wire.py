@@ -12,6 +12,7 @@ from typing import TypeVar, get_args
 import msgspec
 
 from tocsin.model import errors
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import FiguresReport, NodeReport, Write, WriteKind, Written
@@ -21,7 +22,8 @@ from tocsin.ports.store import GENERATION_BYTES
 class Op(msgspec.Struct, array_like=True, gc=False):
     """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
     sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
-    the sender knows the namespace; 0 from a release that doesn't say."""
+    the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
+    JSON; empty for none."""
 
     id: int
     kind: int
@@ -33,6 +35,7 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     body: bytes
     brief: bool = False
     namespace_version: int = 0
+    condition: bytes = b""
 
 
 class Ops(msgspec.Struct, tag="o", array_like=True):
@@ -91,13 +94,15 @@ class Failure(msgspec.Struct, array_like=True, gc=False):
 
 class Answer(msgspec.Struct, array_like=True, gc=False):
     """A write's: the record and the next attempt's instant, nothing after a delete, or why not. To a brief one: instead of
-    the record, the `firing` that the owner gave to the timer, which has changed in nothing else."""
+    the record, the `firing` that the owner gave to the timer, which has changed in nothing else that is shown. `outcome`:
+    what a create on a condition found, if it did not write."""
 
     id: int
     at: int = 0
     record: bytes = b""
     failure: Failure | None = None
     firing: str = ""
+    outcome: str = ""
 
 
 class Answers(msgspec.Struct, tag="a", array_like=True):
@@ -144,6 +149,9 @@ _to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
 _KINDS = {int(kind): kind for kind in WriteKind}
+#: A create on a condition travels as a kind of its own: a release that would not see the condition refuses it.
+_CREATE_IF = 5
+_KINDS[_CREATE_IF] = WriteKind.CREATE
 
 
 _M = TypeVar("_M")
@@ -154,6 +162,7 @@ class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 _changes = msgspec.json.Decoder(_Changes)
+_condition = msgspec.json.Decoder(Condition)
 
 
 class PeerConfused(Exception):
@@ -201,13 +210,17 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
     """The write as it travels."""
-    kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected = write
+    kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
     if kind is WriteKind.CONCLUDE:
         assert timer is not None
         body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
         return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
-        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, encode_record(timer), True, known)
+        body = encode_record(timer)
+        if condition is not None:
+            on = _json.encode(condition)
+            return Op(id, _CREATE_IF, shard_id, version, uuid, namespace, budget_us, body, True, known, on)
+        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, True, known)
     body = b"" if changes is None else _json.encode(changes)
     return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
 
@@ -217,8 +230,11 @@ def write_of(op: Op, deadline_us: int) -> Write:
     kind = _KINDS.get(op.kind)
     timer: Timer | None = None
     changes: Changes | None = None
+    condition: Condition | None = None
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
+        if op.kind == _CREATE_IF:
+            condition = _condition_of(op)
     elif kind is WriteKind.UPDATE:
         try:
             changes = _changes.decode(op.body)
@@ -237,12 +253,31 @@ def write_of(op: Op, deadline_us: int) -> Write:
         )  # fmt: skip
     elif kind is None:
         raise RecordUndecodable(f"a write of kind {op.kind}")
-    return Write(kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us, op.namespace_version)
+    return Write(
+        kind,
+        op.shard_id,
+        op.uuid,
+        op.namespace,
+        timer,
+        changes,
+        deadline_us,
+        op.namespace_version,
+        condition=condition,
+    )
+
+
+def _condition_of(op: Op) -> Condition:
+    try:
+        return _condition.decode(op.condition)
+    except ValueError as error:
+        raise RecordUndecodable(str(error)) from error
 
 
 def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:
     """A result as it travels."""
     if isinstance(result, Written):
+        if result.outcome is not Outcome.CREATED:
+            return Answer(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
         if brief and result.timer.firing:
             return Answer(id, result.next_attempt_at, firing=result.timer.firing)
         return Answer(id, result.next_attempt_at, encode_record(result.timer))
@@ -259,7 +294,16 @@ def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinErro
     if answer.firing and sent is not None:
         sent.firing = answer.firing
         return Written(sent, answer.at)
+    if answer.outcome:
+        return Written(decode_record(answer.record), answer.at, _outcome_of(answer))
     return Written(decode_record(answer.record), answer.at) if answer.record else None
+
+
+def _outcome_of(answer: Answer) -> Outcome:
+    try:
+        return Outcome(answer.outcome)
+    except ValueError as error:
+        raise RecordUndecodable(str(error)) from error
 
 
 def _error_of(failure: Failure) -> TocsinError:

@@ -11,6 +11,7 @@ import msgspec
 from tocsin.contract import wire
 from tocsin.contract.instants import format_instant
 from tocsin.model.errors import (
+    ClusterUpgrading,
     Conflict,
     DefiniteFailure,
     FieldError,
@@ -167,6 +168,7 @@ _KINDS: dict[type[BaseException], Kind] = {
     Overloaded: Kind(429, "Too many requests"),
     HeadersTooLarge: Kind(431, "Headers too large"),
     Unavailable: Kind(503, "Unavailable for a moment"),
+    ClusterUpgrading: Kind(503, "Not before every node is upgraded"),
     DefiniteFailure: Kind(503, "Unavailable for a moment", hidden=True),
     OutcomeUnknown: Kind(503, "Unavailable for a moment", hidden=True),
     TocsinError: _INTERNAL,

@@ -13,6 +13,7 @@ import msgspec
 
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
@@ -202,7 +203,7 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "requestSpec": agent_wire.RequestSpec,
 }
 
-_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode}
+_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode, "onConflict": OnConflict}
 
 #: What people write instead of a field's name. It counts where the right name is a field.
 _MISTAKEN = {

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
 
@@ -91,6 +92,27 @@ class CreateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    on_conflict: (
+        Annotated[
+            OnConflict,
+            Meta(
+                description="If a timer of this id exists, pending or finished and retained: replace it (the default), keep "
+                "it and answer with it, or reject the request."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    idempotency_key: (
+        Annotated[
+            str,
+            Meta(
+                description="Names this create, so that it can be repeated: a timer of this id that was created under the "
+                "same key stands as it is, also after it has finished. The same as the header Idempotency-Key.",
+                examples=["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     timer_id: OtherName | UnsetType = UNSET
 
 
@@ -291,10 +313,13 @@ class ItemError(AnswerStruct):
 
 
 class BatchResult(AnswerStruct):
-    """What became of one timer of a batch: `timer` or `error`."""
+    """What became of one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the timer
+    is the one that was kept, or that a former request with the same idempotency key created."""
 
     timer: Timer | UnsetType = UNSET
     error: ItemError | UnsetType = UNSET
+    existing: bool | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
 
 
 class BatchResults(AnswerStruct):

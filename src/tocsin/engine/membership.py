@@ -11,13 +11,20 @@ from tocsin.ports.store import Member
 #: is off the store's, or that it has met timers stored by a newer release, so that others should have them as long as there
 #: are others.
 _LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
+#: And that it reads timers of record format 2. An earlier release, which does not, announces nothing of the kind.
+_FORMAT_2 = "format2"
 _SAYS = "#"
 
 
-def announced(address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False) -> str:
-    """The address as a member row tells it."""
-    word = _LEAVING if leaving else _SKEWED if skewed else _OUTDATED if outdated else ""
-    return f"{address}{_SAYS}{word}" if word else address
+def announced(
+    address: str, *, leaving: bool, skewed: bool = False, outdated: bool = False, beside_earlier: bool = False
+) -> str:
+    """The address as a member row tells it. An earlier release understands one word at most: beside one (`beside_earlier`),
+    what concerns the shards comes first. Record format 2 isn't in use then anyway."""
+    words = [_LEAVING if leaving else _SKEWED if skewed else _OUTDATED] if leaving or skewed or outdated else []
+    if not (words and beside_earlier):
+        words.append(_FORMAT_2)
+    return f"{address}{_SAYS}{' '.join(words)}"
 
 
 def address_of(member: Member) -> str:
@@ -27,17 +34,26 @@ def address_of(member: Member) -> str:
 
 def is_leaving(member: Member) -> bool:
     """Whether it has said that it leaves."""
-    return member.address.partition(_SAYS)[2] == _LEAVING
+    return _LEAVING in _words(member)
 
 
 def is_skewed(member: Member) -> bool:
     """Whether it has said that its clock is off the store's."""
-    return member.address.partition(_SAYS)[2] == _SKEWED
+    return _SKEWED in _words(member)
 
 
 def is_unfit(member: Member) -> bool:
     """Whether others should have the shards, by its own account."""
-    return member.address.partition(_SAYS)[2] in (_SKEWED, _OUTDATED)
+    return not {_SKEWED, _OUTDATED}.isdisjoint(_words(member))
+
+
+def reads_format_2(member: Member) -> bool:
+    """Whether it reads timers of record format 2."""
+    return _FORMAT_2 in _words(member)
+
+
+def _words(member: Member) -> list[str]:
+    return member.address.partition(_SAYS)[2].split()
 
 
 class Membership:
@@ -56,6 +72,8 @@ class Membership:
         self._candidates: dict[bytes, str] = {}
         self._stable_since: int | None = None
         self._observed_at: int | None = None
+        #: Whether every living member, as last read, reads timers of record format 2; False before the first reading.
+        self.format_2 = False
 
     def observe(self, members: Iterable[Member], boot_us: int) -> None:
         """Takes in a fresh reading of the member rows."""
@@ -78,6 +96,7 @@ class Membership:
         if self._stable_since is None or not alive.keys() <= self._alive.keys():
             self._stable_since = boot_us
         self._alive = alive
+        self.format_2 = all(reads_format_2(self._seen[incarnation][0]) for incarnation in alive)
         staying = {
             incarnation: node for incarnation, node in alive.items() if not is_leaving(self._seen[incarnation][0])
         }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Key, ShardBatch, StoredRow
@@ -26,6 +27,17 @@ class Row:
         self.raw = raw
 
 
+class Standing(Row):
+    """The timer that a create on a condition found, as it stands: pending, or finished. Nothing was written. `outcome` says
+    why: the create is a repetition, or the timer was to be kept."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, row: Row, outcome: Outcome) -> None:
+        super().__init__(row.key, row.generation, row.timer, row.size)
+        self.outcome = outcome
+
+
 class Kind(IntEnum):
     """What an operation wants. The first three are clients' writes; those up to HAND_OVER overrule answers of attempts in
     flight that come before they are through."""
@@ -40,21 +52,22 @@ class Kind(IntEnum):
     RESUME = 8
 
 
-#: What a client's write is answered with: the row as durably written, None for a delete, or the error.
+#: What a client's write is answered with: the row as durably written, or as found (Standing), None for a delete, or the
+#: error.
 Reply = Callable[[Row | TocsinError | None], None]
 
 
 class Op:
     """An accepted operation on one uuid, waiting for a batch.
 
-    CREATE brings `timer`; UPDATE brings `changes`; RETRY brings `timer` and the key's new instant `execute_at`; PARK
-    brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets the instant
-    `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and `execute_at`
-    while it is pending. All from CONCLUDE on apply only to the generation `expected`.
+    CREATE brings `timer`, and `condition` if it has one; UPDATE brings `changes`; RETRY brings `timer` and the key's new
+    instant `execute_at`; PARK brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets
+    the instant `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and
+    `execute_at` while it is pending. All from CONCLUDE on apply only to the generation `expected`.
     """
 
     __slots__ = (
-        "changes", "deadline_us", "execute_at", "expected", "generation", "kind",
+        "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",
         "namespace", "reason", "reply", "timer", "uuid",
     )  # fmt: skip
 
@@ -71,6 +84,7 @@ class Op:
         reason: str | None = None,
         reply: Reply | None = None,
         deadline_us: int | None = None,
+        condition: Condition | None = None,
     ) -> None:
         self.kind = kind
         self.uuid = uuid
@@ -83,6 +97,7 @@ class Op:
         self.reason = reason
         self.reply = reply
         self.deadline_us = deadline_us
+        self.condition = condition
 
     @property
     def overrules(self) -> bool:
@@ -152,7 +167,8 @@ class Finished:
 class Batch:
     """A shard's part of a commit, and what becomes of the window when it is durable.
 
-    `final` has one entry per uuid written: its new row, or None when deleted; `upserts` has the stored form of the rows;
+    `final` has one entry per uuid written: its new row, or None when deleted; `ended` has the timers that its operations
+    have ended, each with its final status; `upserts` has the stored form of the rows;
     `relied_on` names finished timers whose end an answer tells, so that their deletes have to go along;
     `parked` names those that leave the window although they stay stored. `answers` go to the operations in order.
     """
@@ -161,6 +177,7 @@ class Batch:
     ops: list[Op] = field(default_factory=list)
     answers: list[Row | TocsinError | None] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
+    ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)
     parked: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)

@@ -186,7 +186,8 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        address = announced(self._address, leaving=self.closing, skewed=self._skew.lasting, outdated=self._outdated)
+        said = {"leaving": self.closing, "skewed": self._skew.lasting, "outdated": self._outdated}
+        address = announced(self._address, **said, beside_earlier=not self.membership.format_2)
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -204,14 +205,13 @@ class Supervisor:
         off = abs(offset) - round_trip // 2 > limits.clock_skew_max_us
         if self._skew.note(off=off, boot_us=sent):
             context.observe(ClockDistrusted(offset) if off else ClockTrusted(offset))
-        if not off:
-            self._clock_was_right = True
-            context.confirm_time(wall, sent)
-        elif not self._clock_was_right:
-            context.confirm_time(store_now, sent + round_trip // 2)
         if off:
+            if not self._clock_was_right:
+                context.confirm_time(store_now, sent + round_trip // 2)
             self.dispatcher.pause("clock_skew", f"this node's clock is {offset / 1e6:.3f} s off the store's")
             return
+        self._clock_was_right = True
+        context.confirm_time(wall, sent)
         if not self._verified or done >= context.namespaces_until:
             await self._verify()
         if refused is not None and (waiting := too_much_unwritten(self.shards.values(), limits)):

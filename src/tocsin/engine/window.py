@@ -27,6 +27,7 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
+from tocsin.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.engine.rows import (
     Again,
     Batch,
@@ -319,7 +320,9 @@ class Window:
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
-            if op.kind is Kind.CREATE or op.kind is Kind.RETRY:
+            if op.condition is not None:
+                wanted[op.uuid] = None
+            elif op.kind is Kind.CREATE or op.kind is Kind.RETRY:
                 written.add(op.uuid)
             elif op.uuid not in written and self._present(op.uuid) is None and op.uuid not in self.finished:
                 wanted[op.uuid] = None
@@ -410,7 +413,13 @@ class Window:
         uuid, kind = op.uuid, op.kind
         if kind is Kind.CREATE:
             assert op.timer is not None
-            return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+            if op.condition is None:
+                return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
+            if uuid not in asked:
+                return _HELD_BACK
+            finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
+            answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
+            return self._write(batch, answer) if type(answer) is Row else answer
         if kind is Kind.RETRY:
             assert op.timer is not None
             answered = self.retrying.get(uuid)
@@ -485,8 +494,10 @@ class Window:
 
     def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         # First what can fail: nothing of an operation that is refused may stay in the batch.
-        self._record(batch, Row(present.key, op.generation, timer, present.size), timer, now_us, history_rule)
+        ended = Row(present.key, op.generation, timer, present.size)
+        self._record(batch, ended, timer, now_us, history_rule)
         batch.final[op.uuid] = None
+        batch.ended[op.uuid] = ended
         batch.upserts.pop(op.uuid, None)
         batch.parked.discard(op.uuid)
 
@@ -510,7 +521,9 @@ class Window:
 
     def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
         mode, retention_us = history_rule(timer.namespace)
-        if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and timer.status is not Status.FAILED):
+        if timer.keys:
+            timer, retention_us = kept_for_its_keys(timer, mode, retention_us)
+        elif not keeps(mode, timer):
             return
         ended = timer.executed_at or now_us
         kept = HistoryRow(

@@ -38,7 +38,7 @@ def with_url(url: str, stored: str | None) -> str:
     secrets would go to where their owner did not send them."""
     if not _in_url(url):
         return url
-    if stored is not None and _IN_URL.sub(REDACTED, url) == redact_url(stored):
+    if stored is not None and not _in_url(stored) and _IN_URL.sub(REDACTED, url) == redact_url(stored):
         return stored
     raise InvalidInput(FieldError("callbackUrl", f"{_REASON}; send the whole URL"))
 

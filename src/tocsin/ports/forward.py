@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
 
@@ -27,10 +28,10 @@ class WriteKind(IntEnum):
 
 
 class Write(NamedTuple):
-    """A client's write: CREATE brings `timer`, UPDATE `changes`. Or a former owner's, of an attempt that it had made when it
-    handed the shard over: CONCLUDE brings `timer` and, while that is pending, `execute_at`, for the generation `expected`.
-    From `deadline_us` (this node's boot time) on, nothing may be begun for it any more. `namespace_version` is that of
-    its namespace where the client was answered; 0: not told."""
+    """A client's write: CREATE brings `timer`, and a `condition` if it has one; UPDATE `changes`. Or a former owner's, of an
+    attempt that it had made when it handed the shard over: CONCLUDE brings `timer` and, while that is pending,
+    `execute_at`, for the generation `expected`. From `deadline_us` (this node's boot time) on, nothing may be begun for it
+    any more. `namespace_version` is that of its namespace where the client was answered; 0: not told."""
 
     kind: WriteKind
     shard_id: int
@@ -42,13 +43,16 @@ class Write(NamedTuple):
     namespace_version: int = 0
     execute_at: int = 0
     expected: bytes = b""
+    condition: Condition | None = None
 
 
 class Written(NamedTuple):
-    """The timer as it is durable now, and the instant of its next attempt."""
+    """The timer as it is durable now, and the instant of its next attempt, or of its last one if it has finished.
+    `outcome` says whether a create has made it so, or found it."""
 
     timer: Timer
     next_attempt_at: int
+    outcome: Outcome = Outcome.CREATED
 
 
 #: Takes the answer, once: what was written, None after a delete, or the error. Must not raise.

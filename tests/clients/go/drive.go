@@ -24,7 +24,7 @@ func main() {
 		log.Fatal(err)
 	}
 
-	created, err := client.CreateTimerWithResponse(ctx, tocsin.CreateTimer{
+	created, err := client.CreateTimerWithResponse(ctx, &tocsin.CreateTimerParams{}, tocsin.CreateTimer{
 		Namespace:              "default",
 		Id:                     "go-kept",
 		CallbackUrl:            callbackUrl,
@@ -71,7 +71,7 @@ func main() {
 		log.Fatalf("get of a timer that isn't there: %v %s", err, missed.Body)
 	}
 
-	fired, err := client.CreateTimerWithResponse(ctx, tocsin.CreateTimer{
+	fired, err := client.CreateTimerWithResponse(ctx, &tocsin.CreateTimerParams{}, tocsin.CreateTimer{
 		Namespace: "default", Id: "go-fired", CallbackUrl: callbackUrl, Delay: pointer("50ms"),
 		Payload: map[string]any{"by": "go"},
 	})

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 import msgspec
 
+from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import (
     FieldError,
     InvalidInput,
     NamespaceExists,
     NamespaceNotFound,
+    TimerExists,
     TimerNotFound,
     TimerNotPending,
     TocsinError,
@@ -62,15 +64,30 @@ class FakeTimerService(TimerService):
         if namespace not in self._namespaces:
             raise NamespaceNotFound(f"there is no namespace {namespace!r}")
 
-    async def create(self, timer: Timer) -> TimerView:
+    def _create(self, timer: Timer, condition: Condition | None) -> TimerView:
         self._check(timer.namespace)
+        former = self.timers.get((timer.namespace, timer.id))
+        if condition is not None:
+            if former is not None and condition.is_repeated(former):
+                return msgspec.structs.replace(self._view(former), outcome=Outcome.REPLAYED)
+            if former is not None and condition.on_conflict is OnConflict.KEEP:
+                return msgspec.structs.replace(self._view(former), outcome=Outcome.EXISTING)
+            if former is not None and condition.on_conflict is OnConflict.REJECT:
+                raise TimerExists(f"there is a timer {timer.id!r}")
+            timer.keys = condition.keys_after(former)
         self.timers[timer.namespace, timer.id] = timer
         return self._view(timer)
 
-    def begin_create(self, timer: Timer, settle: Callable[[TimerView | TocsinError], None]) -> None:
-        self._check(timer.namespace)
-        self.timers[timer.namespace, timer.id] = timer
-        loop, view = asyncio.get_running_loop(), self._view(timer)
+    async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
+        return self._create(timer, condition)
+
+    def begin_create(
+        self,
+        timer: Timer,
+        settle: Callable[[TimerView | TocsinError], None],
+        condition: Condition | None = None,
+    ) -> None:
+        loop, view = asyncio.get_running_loop(), self._create(timer, condition)
         if self.holding:
             self._release = lambda: loop.call_soon_threadsafe(settle, view)
             self.held.set()
@@ -82,11 +99,13 @@ class FakeTimerService(TimerService):
         self.holding = False
         self._release()
 
-    async def create_many(self, timers: Sequence[Timer]) -> list[TimerView | TocsinError]:
+    async def create_many(
+        self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
+    ) -> list[TimerView | TocsinError]:
         outcomes: list[TimerView | TocsinError] = []
-        for timer in timers:
+        for timer, condition in zip(timers, conditions or [None] * len(timers), strict=True):
             try:
-                outcomes.append(await self.create(timer))
+                outcomes.append(await self.create(timer, condition))
             except TocsinError as error:
                 outcomes.append(error)
         return outcomes

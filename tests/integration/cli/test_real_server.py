@@ -38,6 +38,24 @@ def test_a_failing_timer_fails_the_watch(cli, scripted):
     assert "HTTP_404" in watched.out
 
 
+def test_a_create_that_is_repeated_is_one(cli, scripted):
+    scripted.script = [Answer(200)] * 2
+    create = ("timers", "create", scripted.url, "--id", "once", "--idempotency-key", "tea-1", "--json")
+    first = cli(*create, "--in", "100ms")
+    assert (first.code, first.err) == (0, "")
+    assert cli("timers", "watch", "once", "--interval", "50ms").code == 0
+    again = cli(*create, "--in", "50ms")
+    assert (again.code, again.json()["status"]) == (0, "completed")
+    assert "nothing was written" in again.err
+    assert len(scripted.rings) == 1
+    kept = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "keep")
+    assert "It was kept" in kept.err
+    refused = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "reject")
+    assert (refused.code, "TIMER_EXISTS" in refused.err) == (1, True)
+    wrong = cli("timers", "create", scripted.url, "--in", "1s", "--idempotency-key", "k")
+    assert (wrong.code, "--idempotency-key needs --id" in wrong.err) == (2, True)
+
+
 def test_refusals_name_field_and_mend(cli):
     ran = cli("timers", "create", "ftp://x", "--in", "1s", "--timeout", "999")
     assert ran.code == 1

@@ -1,0 +1,111 @@
+"""What a create on a condition finds where a timer of its name stands, and comes to; what of a timer is kept. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.engine.rows import Batch, Finished, Op, Row, Standing
+from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
+from tocsin.model.errors import (
+    ClusterUpgrading,
+    IdempotencyConflict,
+    RecordTooNew,
+    RecordUndecodable,
+    TimerExists,
+    TocsinError,
+)
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
+from tocsin.ports.store import Found, HistoryRow, StoredRow
+
+
+def create_if(
+    op: Op, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+) -> Row | TocsinError:
+    """What the create on a condition comes to (rule 26): a row to write, the timer that stands (Standing), or an error.
+
+    `finished` and `present` are what memory knows of the timer, `found` what the store has said of it, `mode` the history
+    mode of its namespace.
+    """
+    assert op.timer is not None
+    assert op.condition is not None
+    try:
+        former = _former(op.uuid, batch, finished, present, found, mode)
+        answer = None if former is None else _answer(op.condition, former)
+    except RecordTooNew as error:
+        # It may have been created under the same key.
+        return ClusterUpgrading(f"the timer of that id was stored by a newer release: {error}")
+    except IdempotencyConflict as error:
+        return error
+    if answer is not None:
+        return answer
+    keys = op.condition.keys_after(None if former is None else former.timer)
+    # Not in place: the batch may come to nothing, and the next one find another timer.
+    timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
+    return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
+
+
+def _former(
+    uuid: bytes, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+) -> Row | None:
+    """The timer as it stands within the batch: live, or else the latest that has ended and is retained."""
+    ended: Row | None = None
+    if uuid in batch.final:
+        row = batch.final[uuid]
+        if row is not None:
+            return row
+        ended = batch.ended[uuid]
+    elif finished is not None:
+        batch.relied_on.add(uuid)
+        ended = Row(finished.row.key, finished.row.generation, finished.timer, finished.row.size)
+    elif present is not None:
+        return present
+    elif found is not None and found.live is not None:
+        return _decoded(found.live)
+    if ended is not None and (ended.timer.keys or keeps(mode, ended.timer)):
+        return ended
+    return None if found is None or found.finished is None else _decoded(found.finished)
+
+
+def _decoded(found: StoredRow | HistoryRow) -> Row:
+    """Raises RecordTooNew."""
+    key = (found.execute_at, found.uuid)
+    try:
+        return Row(key, found.generation, decode_record(found.record), len(found.record))
+    except RecordTooNew:
+        raise
+    except RecordUndecodable as error:
+        blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, str(error))
+        return Row(key, found.generation, blank, len(found.record))
+
+
+def _answer(condition: Condition, former: Row) -> Standing | TimerExists | None:
+    """What the create is answered where that timer is; None: it is to be written. IdempotencyConflict."""
+    timer, wanted = former.timer, condition.on_conflict
+    if condition.is_repeated(timer):
+        return Standing(former, Outcome.REPLAYED)
+    if wanted is OnConflict.REPLACE:
+        return None
+    if not timer.url:
+        # What stands for a record that can't be read has none.
+        return TimerExists(
+            f"a timer {timer.id!r} exists, and its stored record can't be read ({timer.last_error}); create it with "
+            'onConflict "replace" to write it anew'
+        )
+    if wanted is OnConflict.KEEP:
+        return Standing(former, Outcome.EXISTING)
+    return TimerExists(
+        f'a timer {timer.id!r} exists already ({timer.status}); choose another id, or onConflict "replace" or "keep"'
+    )
+
+
+def keeps(mode: HistoryMode, timer: Timer) -> bool:
+    """Whether a namespace of that mode keeps the finished timer for its own sake."""
+    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status is Status.FAILED)
+
+
+def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:
+    """What is kept of a finished timer with keys, and for how long: slim, where its namespace would not keep it that long."""
+    if retention_us < KEYS_KEPT_US or not keeps(mode, timer):
+        timer = slim(timer)
+    return timer, max(retention_us, KEYS_KEPT_US)

@@ -1,0 +1,173 @@
+"""Clients that create with idempotency keys, and ask again: after no answer, by another node, long after the timer fired."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.engine.rows import Kind, Op, Row, Standing
+from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
+from tocsin.model.errors import TimerExists, TocsinError
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.timer import NULL_PAYLOAD, CreateKey, Status, Timer
+
+from .clients import _POLICIES, _REFUSED, Client, _word
+from .ledger import ABSENT
+from .receiver import payload_of, token_of
+
+if TYPE_CHECKING:
+    from .world import World
+
+SECOND = 1_000_000
+
+
+class Repeater(Client):
+    """Writes one timer. A key is the number of its create's token; a repetition has the same contents, and what is left of
+    the delay."""
+
+    def __init__(self, world: World, number: int, namespace: str) -> None:
+        super().__init__(world, number)
+        self._namespace = namespace
+        self.uuid = timer_uuid(namespace, self._id)
+        total = world.total_shards
+        self.shard_id = shard_of(namespace_hash(namespace), self.uuid, total, total)
+        #: Tokens of the creates whose keys the timer remembers, the newest last.
+        self._remembered: list[int] = []
+
+    async def run(self, until_s: float) -> None:
+        """Until that moment of the loop's clock."""
+        rng, world = self._rng, self._world
+        await world.exists[self._namespace].wait()
+        while world.loop.time() < until_s:
+            await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 0.5), rng.uniform(0, 4))))
+            choice = rng.random()
+            if choice < 0.35 or (choice < 0.8 and not self._remembered):
+                await self._create(rng.choice((*(OnConflict.REPLACE,) * 4, OnConflict.KEEP, OnConflict.REJECT)))
+            elif choice < 0.8:
+                await self._repeat(rng.choice(self._remembered))
+            elif choice < 0.88:
+                await self._create(rng.choice((OnConflict.KEEP, OnConflict.REJECT)), keyed=False)
+            elif choice < 0.92:
+                self._remembered.clear()
+                await self._write(Kind.CREATE)
+            elif choice < 0.95:
+                await self._write(Kind.UPDATE)
+            else:
+                await self._delete()
+        # What is left of the time is for the timer to end.
+        if self._remembered:
+            await self._repeat(self._remembered[0])
+
+    # ------------------------------------------------------------------ requests
+
+    async def _create(self, on_conflict: OnConflict, *, keyed: bool = True) -> None:
+        world, rng = self._world, self._rng
+        policy, due = rng.choice(_POLICIES), self._due()
+        attempts_max = 0 if policy is None else policy.max_attempts
+        token = world.ledger.token(due, world.true_us(), single=policy is None, attempts_max=attempts_max)
+        timer = Timer(
+            self._namespace, self._id, due, f"http://{rng.choice(world.hosts)}/", due, due,
+            payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
+        )  # fmt: skip
+        key = CreateKey(str(token), "") if keyed else None
+        states = world.ledger.states(self.uuid)
+        states.add(token)
+        if keyed:
+            world.ledger.keyed.add(token)
+        world.say("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
+        answer, heard_all = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
+        while keyed and not heard_all and not isinstance(answer, Row | TimerExists):
+            # The key is for just that.
+            await asyncio.sleep(rng.uniform(0, 1))
+            answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
+        world.say("client hears", self.uuid.hex()[:6], token, _word(answer))
+        if isinstance(answer, Standing):
+            self._check_standing(answer, token, heard_all=heard_all)
+        elif isinstance(answer, Row):
+            self._created(answer, token, keyed=keyed)
+        elif isinstance(answer, TimerExists):
+            self._check_exists(states, token, heard_all=heard_all)
+        elif isinstance(answer, _REFUSED) and heard_all:
+            states.discard(token)
+        else:
+            # Nobody knows, and what the timer remembers isn't known any more either.
+            self._remembered.clear()
+
+    async def _repeat(self, token: int) -> None:
+        """Whatever became of it, the create is answered with what there is, and nothing more comes of it."""
+        world, rng = self._world, self._rng
+        timer = Timer(self._namespace, self._id, self._due(), "http://host0/", 0, 0, payload=payload_of(token))
+        condition = Condition(rng.choice(list(OnConflict)), CreateKey(str(token), ""))
+        world.say("client", "REPEAT", self.uuid.hex()[:6], token)
+        answer, _ = await self._insist(lambda: self._op(timer, condition))
+        world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
+        if isinstance(answer, Standing):
+            self._check_standing(answer, token, heard_all=True)
+        elif isinstance(answer, Row | TimerExists):
+            world.broken(
+                "NOT REPEATED", f"{self.uuid.hex()[:6]}: token {token} is remembered, answered {_word(answer)}"
+            )
+
+    def _op(self, timer: Timer, condition: Condition) -> Op:
+        late_us = max(self._world.true_us() - timer.execute_at, 0) if self._rng.random() < 0.3 else 0
+        sent = msgspec.structs.replace(timer, execute_at=timer.execute_at + late_us)
+        return Op(Kind.CREATE, self.uuid, self._namespace, timer=sent, condition=condition)
+
+    # ------------------------------------------------------------------ answers
+
+    def _created(self, answer: Row, token: int, *, keyed: bool) -> None:
+        if token_of(answer.timer.payload) != token:
+            self._world.broken("WRONG ANSWER", f"wrote {token}, answered {answer.timer.payload!r}")
+        self._world.ledger.acknowledged(self.uuid, token, self._world.true_us())
+        self._remembered = [*self._remembered, token][-KEYS_MAX:] if keyed else []
+        self._check_stored(token)
+
+    def _check_standing(self, answer: Standing, token: int, *, heard_all: bool) -> None:
+        """The timer that stands is one that may stand, and its end, if it has one, is true and final."""
+        world, timer = self._world, answer.timer
+        states = world.ledger.states(self.uuid)
+        slim = timer.payload == NULL_PAYLOAD
+        found = int(timer.keys[-1].key) if slim else token_of(timer.payload)
+        root = world.ledger.root[found]
+        what = f"{self.uuid.hex()[:6]}: token {found} answered as {timer.status}, states {sorted(states)}"
+        if found == token:
+            # A former try has made it.
+            if token not in self._remembered and answer.outcome is Outcome.REPLAYED:
+                self._remembered = [*self._remembered, token][-KEYS_MAX:]
+        elif token not in self._remembered:
+            states.discard(token)
+        pending = {world.ledger.root[state] for state in states if state != ABSENT}
+        if timer.status is Status.PENDING:
+            if root not in pending:
+                world.broken("WRONG ANSWER", what)
+            world.ledger.acknowledged(self.uuid, found, world.true_us())
+            self._check_stored(found)
+        elif root not in pending and all(world.ledger.is_settled(state) for state in states if state != ABSENT):
+            # What came after it has ended without a trace, in a namespace that keeps none.
+            return
+        elif timer.status is Status.CANCELED:
+            if ABSENT not in states:
+                world.broken("WRONG ANSWER", what)
+            world.ledger.acknowledged(self.uuid, ABSENT)
+        elif slim:
+            # Rescheduled by its receiver, or updated: the slim record doesn't say as what it fired last.
+            world.ledger.over.update(pending)
+        elif not world.ledger.is_settled(found):
+            world.broken("UNTRUE", what)
+        else:
+            world.ledger.over.add(root)
+
+    def _check_exists(self, states: set[int], token: int, *, heard_all: bool) -> None:
+        if heard_all:
+            states.discard(token)
+
+    async def _write(self, kind: Kind) -> None:
+        await super()._write(kind)
+        # Not every namespace keeps a trace of what has no key.
+        self._world.ledger.created.discard(self.uuid)
+
+
+def _outcome(answer: Row | TocsinError | None) -> tuple[str, ...]:
+    return (answer.outcome.value, answer.timer.status.value) if isinstance(answer, Standing) else ()
