@@ -31,6 +31,9 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if isinstance(case.body, dict):
         # A cursor is one that a list gave.
         case.body = {name: _possible(name, value) for name, value in case.body.items() if name != "cursor"}
+        if "idempotencyKey" in case.body and case.headers:
+            # The header means the same, and another value is refused.
+            case.headers.pop("idempotency-key", None)
     if case.query:
         case.query = {name: value for name, value in case.query.items() if name != "cursor"}
     if "tag" in case.path_parameters:
