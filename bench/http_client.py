@@ -99,7 +99,7 @@ def a_ring(port: int, secret: str | None) -> Ring:
         method="POST",
         headers=None,
         timeout_us=10_000_000,
-        secret=secret,
+        secrets=() if secret is None else (secret,),
         traceparent=None,
     )
 

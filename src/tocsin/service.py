@@ -39,6 +39,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import DEFAULT_NAMESPACE, RESERVED_PREFIX, HistoryMode, Namespace
+from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
@@ -424,20 +425,38 @@ class TimerService:
         remove_secret: bool = False,
         paused: bool | None = None,
     ) -> Namespace:
-        """Changes what is not None. When it returns, every node that may fire a timer goes by it: at the latest after a fifth
-        more than `namespaces_lease`. NamespaceNotFound, InvalidInput, Conflict, Unavailable."""
+        """Changes what is not None. A new secret signs alone at once, and so ends a rotation. When it returns, every node
+        that may fire a timer goes by it: at the latest after a fifth more than `namespaces_lease`. NamespaceNotFound,
+        InvalidInput, Conflict, Unavailable."""
 
         def change(known: Namespace) -> Namespace:
-            return msgspec.structs.replace(
-                known,
-                updated_at=self._context.clock.now_us(),
+            replaced = remove_secret or secret is not None
+            return known.changed(
+                self._context.clock.now_us(),
+                SigningSecrets(secret) if replaced else known.signing,
                 history=known.history if history is None else history,
                 retention_us=known.retention_us if retention_us is None else retention_us,
-                secret=None if remove_secret else (known.secret if secret is None else secret),
                 paused=known.paused if paused is None else paused,
-                version=known.version + 1,
             )
 
+        return await self._change_everywhere(name, change)
+
+    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
+        """Signs with `fresh`, and for the grace with what it replaces, too. As `update_namespace`; RotationPending,
+        and ClusterUpgrading where two would have to sign."""
+
+        def change(known: Namespace) -> Namespace:
+            now_us = self._context.clock.now_us()
+            signing = known.signing.rotated(fresh, now_us, grace_us, force=force)
+            if signing.previous:
+                # A node of an earlier release would sign with the new one alone, and drop the others when it writes.
+                self.require_format_2("a grace")
+            return known.changed(now_us, signing)
+
+        return await self._change_everywhere(name, change)
+
+    async def _change_everywhere(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
+        """Makes the change; returns when every node that may fire a timer goes by it (rule 23)."""
         # One after another on this node, so that they don't make one another try again.
         async with self._namespace_change:
             changed = await self._change_namespace(name, change)

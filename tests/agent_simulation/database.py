@@ -17,6 +17,7 @@ from tocsin.agent.adapters.sql.outbox import SqlOutbox
 from tocsin.agent.adapters.sql.queries import SqlCallQueries
 from tocsin.agent.adapters.sql.schema import migrate
 from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
+from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
 from tocsin.agent.adapters.sql.timer_schedules import SqlTimerStore
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
@@ -92,6 +93,7 @@ class SimulatedDatabase:
         self.timers = SqlTimerStore(self)
         self.executions = SqlExecutionLog(self, self.outbox)
         self.queries = SqlCallQueries(self)
+        self.secrets = SqlTenantSecrets(self)
 
     @property
     def held(self) -> bool:

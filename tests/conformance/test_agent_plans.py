@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
-from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, timer_schedules
+from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.statements import Batch, Query
 from tocsin.agent.api.ports import CallFilter, Place
@@ -72,6 +72,9 @@ CASES = {
     "find_by_correlation": Case(
         timer_schedules.FIND_BY_CORRELATION, "idx_timer_schedules_correlation_id", [], {"correlation": ID}
     ),
+    "find_secrets": Case(tenant_secrets.FIND, "pk_tenant_secrets", [(TENANT,), (OTHER_TENANT,)]),
+    "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [(TENANT,)]),
+    "put_secrets": Case(tenant_secrets.PUT, "pk_tenant_secrets", [(TENANT,)], {"signing": "{}"}),
     "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
     "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),
@@ -104,9 +107,10 @@ SQLITE_NAMES = {
     TAGS: "sqlite_autoindex_service_call_tags_1",
     TIMERS: "sqlite_autoindex_timer_schedules_1",
     LOG: "sqlite_autoindex_http_execution_log_1",
+    "pk_tenant_secrets": "sqlite_autoindex_tenant_secrets_1",
     "pk_outbox": "INTEGER PRIMARY KEY",
 }
-OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|outbox|due|other_\d)"
+OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|tenant_secrets|outbox|due|other_\d)"
 
 
 def explain(connection: Connection, text: str, variables: Any) -> str:

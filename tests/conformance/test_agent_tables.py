@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
+import pytest
 
 from tests.support.agent_database import (
     NOW,
@@ -19,9 +22,12 @@ from tests.support.agent_database import (
     start,
 )
 from tocsin.agent.adapters.sql.database import AgentDatabase
+from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
 from tocsin.agent.execution.ports import LoggedExecution
 from tocsin.agent.messages import Key
 from tocsin.agent.outbox.ports import OutboxRow
+from tocsin.model.errors import RotationPending
+from tocsin.model.secrets import SigningSecrets
 
 # ------------------------------------------------------------------ timer_schedules
 
@@ -200,3 +206,32 @@ async def test_instants_keep_their_microseconds(database: AgentDatabase) -> None
     assert loaded == {c.key: c for c in calls}
     await database.timers.schedule_timers([entry(c) for c in calls])
     assert [e.due_at for e in await database.timers.find_due([TENANT], 0, moments[-1], 10)] == moments
+
+
+# ------------------------------------------------------------------ tenant_secrets
+
+
+async def test_secrets_are_each_tenants_own_and_a_refused_change_leaves_nothing(database: AgentDatabase) -> None:
+    secrets = database.secrets
+    assert await secrets.find([TENANT, OTHER_TENANT]) == {}
+
+    def refuse(known: SigningSecrets) -> SigningSecrets:
+        raise RotationPending("not now")
+
+    with pytest.raises(RotationPending):
+        await secrets.change(TENANT, refuse)
+    assert await secrets.find([TENANT]) == {}
+    assert await secrets.change(TENANT, lambda known: known.rotated("a", NOW, 10)) == SigningSecrets("a")
+    assert await SqlTenantSecrets(database.backend).find([TENANT, OTHER_TENANT]) == {TENANT: SigningSecrets("a")}
+
+
+async def test_of_changes_at_once_none_is_lost(database: AgentDatabase) -> None:
+    """Also of the first ones, when there is no row yet."""
+    changes = [
+        database.secrets.change(TENANT, lambda known, n=n: known.rotated(f"s{n}", NOW, 10, force=True))
+        for n in range(3)
+    ]
+    made = await asyncio.gather(*changes)
+    (stored,) = (await database.secrets.find([TENANT])).values()
+    assert set(stored.at(NOW)) == {"s0", "s1", "s2"}
+    assert stored in made

@@ -257,6 +257,30 @@ async def test_namespaces_are_made_paused_and_resumed(shown: Window, api: Api) -
     await expect(card).to_contain_text("for 1 d")
 
 
+async def test_a_secret_is_rotated_and_shown_once(shown: Window, api: Api) -> None:
+    page = shown.page
+    await shown.go("/namespaces")
+    card = page.locator("section.card", has=page.get_by_role("link", name="default"))
+    await card.get_by_text("Sign calls").click()
+    await card.get_by_role("button", name="Make a secret").click()
+    fresh = page.get_by_role("status").locator("code")
+    first = await fresh.inner_text()
+    assert first.startswith("whsec_")
+    await card.get_by_text("Rotate secret").click()
+    await card.get_by_role("button", name="Rotate now").click()
+    await expect(fresh).not_to_have_text(first)
+    await expect(card).to_contain_text("the previous secret until")
+    await card.get_by_text("Rotate secret").click()
+    await card.get_by_label("although a previous secret still signs").check()
+    await card.get_by_label("The present one signs for").fill("0s")
+    await card.get_by_role("button", name="Rotate now").click()
+    await expect(card).not_to_contain_text("the previous secret until")
+    await shown.go("/namespaces")
+    await expect(page.locator("main")).not_to_contain_text("whsec_")
+    _, listed = await api("namespaces/list")
+    assert listed["namespaces"][0]["signed"] is True
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def guarded(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str, str]]:
     """A server that wants keys, an administrator's key, and a reader's."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .world import World
 
 SECOND = 1_000_000
+#: How long a secret that was rotated away signs, too.
+GRACE_US = 5 * SECOND
 
 
 class Chaos:
@@ -215,7 +217,13 @@ class Chaos:
         await world.exists[name].wait()
         async with self._turn(name, "secret"):
             number = self._secrets[name] = self._secrets.get(name, 1) + 1
-            await self._insist(lambda service: service.update_namespace(name, secret=str(number)), first=node)
+
+            def change(service: TimerService) -> Coroutine[Any, Any, Any]:
+                if number % 2:
+                    return service.update_namespace(name, secret=str(number))
+                return service.rotate_secret(name, str(number), GRACE_US, force=True)
+
+            await self._insist(change, first=node)
             world.say("namespace", name, "secret", number)
             world.ledger.secret[name] = number
 

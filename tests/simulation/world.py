@@ -179,7 +179,7 @@ class World:
         own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
         self.ledger.fired_as(token, ring.message_id)
-        self.ledger.called(ring.namespace, token, secret_number(ring.secret), node.name)
+        self.ledger.called(ring.namespace, token, secret_number(ring.secrets[0] if ring.secrets else None), node.name)
         self.ledger.sent(uuid, ring.attempt)
         if ring.attempt == 1 and ring.namespace != CROWD_NAMESPACE:
             self._check_late(uuid, token, ring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
@@ -12,15 +13,18 @@ from tocsin import __version__
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.plain import IDEMPOTENT, METHODS, check_request, compose_plain
 from tocsin.callbacks.request import InvalidRequest
+from tocsin.callbacks.signing import signatures
 from tocsin.callbacks.target import parse_url
-from tocsin.ports.http import Request
+from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.http import Request, Signing
 
+NOW = 1_801_396_800_000_000
 URL = "http://api.example:8080/a?b=c"
 
 
 def composed(**changes: Any) -> bytes:
     request = Request("POST", URL, (), b"{}", 1_000_000)._replace(**changes)
-    return compose_plain(request, parse_url(request.url))
+    return compose_plain(request, parse_url(request.url), NOW)
 
 
 def test_everything_goes_out_as_given() -> None:
@@ -30,6 +34,27 @@ def test_everything_goes_out_as_given() -> None:
         b"Content-Type: application/json\r\nX-Own: a  b\tc\r\nwebhook-id: theirs\r\n"
         b"user-agent: tocsin/" + __version__.encode() + b'\r\ncontent-length: 11\r\n\r\n{"a" : 1}\x00\xff'
     )
+
+
+def test_a_signed_request_has_a_signature_of_each_secret_over_the_body_as_sent() -> None:
+    keys = [base64.b64encode(bytes([n]) * 32).decode() for n in range(2)]
+    first = SigningSecrets(f"whsec_{keys[0]}")
+    secrets = first.rotated(f"whsec_{keys[1]}", NOW, 1)
+    own = (("Webhook-Signature", "v1,forged"), ("WEBHOOK-ID", "x"), ("webhook-other", "kept"))
+    sent = composed(headers=own, body=b"{}", signing=Signing("call-1", secrets)).decode()
+    wanted = signatures([f"whsec_{keys[1]}", f"whsec_{keys[0]}"], "call-1", NOW // 1_000_000, b"{}")
+    assert "webhook-other: kept\r\n" in sent
+    assert f"webhook-id: call-1\r\nwebhook-timestamp: {NOW // 1_000_000}\r\nwebhook-signature: {wanted}\r\n" in sent
+    assert sent.lower().count("webhook-id:") == sent.lower().count("webhook-signature:") == 1
+    bodiless = composed(method="GET", body=None, signing=Signing("call-1", first)).decode()
+    assert signatures([f"whsec_{keys[0]}"], "call-1", NOW // 1_000_000, b"") in bodiless
+
+
+def test_a_secret_that_can_not_sign_is_named_and_not_shown() -> None:
+    with pytest.raises(InvalidRequest, match="the tenant's secret") as refused:
+        composed(signing=Signing("call-1", SigningSecrets("hunter2")))
+    assert refused.value.code == "INVALID_SECRET"
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_user_agent_of_its_own_replaces_ours() -> None:

@@ -38,7 +38,7 @@ def a_ring(**changes: Any) -> Ring:
         method="POST",
         headers=None,
         timeout_us=1_000_000,
-        secret=None,
+        secrets=(),
         traceparent=None,
     )._replace(**changes)
 
@@ -76,7 +76,7 @@ def test_the_ordinary_request() -> None:
 
 
 def test_signed_and_traced() -> None:
-    _, headers, body = composed(secret=SECRET, traceparent=TRACE)
+    _, headers, body = composed(secrets=(SECRET,), traceparent=TRACE)
     assert headers["traceparent"] == TRACE
     moment = datetime.fromtimestamp(NOW // US_PER_SECOND, UTC)
     assert headers["webhook-signature"] == Webhook(SECRET).sign("0198f1c2", moment, body.decode())
@@ -142,7 +142,7 @@ def test_what_can_t_be_sent_is_final(changes: dict[str, Any]) -> None:
 
 def test_a_bad_secret_may_be_mended() -> None:
     with pytest.raises(InvalidRequest) as raised:
-        composed(secret="whsec_x")
+        composed(secrets=("whsec_x",))
     assert (raised.value.code, raised.value.final) == ("INVALID_SECRET", False)
     assert "whsec_x" not in str(raised.value)
 

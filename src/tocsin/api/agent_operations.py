@@ -144,4 +144,20 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
         errors={**_NOT_FOUND, 409: ("SERVICE_CALL_NOT_SCHEDULED",), **_COMMAND_ERRORS},
         parameters=_ONE,
     ),
+    Operation(
+        name="rotateTenantSecret",
+        method="POST",
+        paths=("/api/v1/tenants/rotateSecret",),
+        summary="Rotate a tenant's signing secret",
+        description="With the first one, the tenant's service calls are signed from then on, as Standard Webhooks describes, "
+        "with the call's id as `webhook-id`. Later ones sign at once, and what they replace until the grace ends, too. The "
+        "secret is shown in this answer alone; send one of your own to be able to repeat the request.",
+        tag="Service calls",
+        role=Role.ADMIN,
+        reach=Reach.NAMED_TENANT,
+        request=agent_wire.RotateTenantSecret,
+        answer=agent_wire.RotatedTenantSecret,
+        errors={409: ("ROTATION_PENDING",), **_READ_ERRORS},
+        example={"tenantId": _TENANT_ID.example, "grace": "24h"},
+    ),
 )

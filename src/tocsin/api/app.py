@@ -19,6 +19,7 @@ from typing import Any
 from tocsin.api.audit import AuditHandlers
 from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.clients import Clients
+from tocsin.api.keys import KeyHandlers
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.operation import Operation, Reach
@@ -26,6 +27,7 @@ from tocsin.api.operators import OperatorHandlers
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
+from tocsin.api.tenants import TenantHandlers
 from tocsin.api.timers import TimerHandlers
 from tocsin.contract.access import (
     KEY_HASH,
@@ -50,6 +52,7 @@ from tocsin.contract.errors import (
 from tocsin.contract.hosts import Hosts
 from tocsin.contract.proxies import Proxies
 from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
 from tocsin.model.validation import InputRules
@@ -104,6 +107,7 @@ class Api:
         rules: InputRules,
         clock: Clock,
         keys: KeyRing,
+        api_keys: ApiKeys,
         attempts: Attempts | None = None,
         audit: AuditLog | None = None,
         metrics: Callable[[], tuple[bytes, str]],
@@ -141,9 +145,11 @@ class Api:
         handlers: dict[str, Handler] = {
             **timers.by_name(),
             **NamespaceHandlers(service, intake, audit).by_name(),
+            **KeyHandlers(api_keys, audit).by_name(),
             **AuditHandlers(audit, rules).by_name(),
             **OperatorHandlers(service, metrics).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),
+            **({} if agent is None else TenantHandlers(agent, intake, audit).by_name()),
         }
         routes = Routes(handlers, limits, metrics_open)
         self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates
@@ -301,7 +307,7 @@ class Api:
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
-        if self._relay is not None and route.operation.reach is Reach.TENANT and not self._has_agent():
+        if self._relay is not None and route.operation.of_agent and not self._has_agent():
             raise _AtAnotherNode
         return route, found.parameters
 

@@ -86,6 +86,11 @@ class Page:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+def shown_once(body: bytes) -> Page:
+    """An answer with a secret, which nothing on its way may keep."""
+    return Page(body, "application/json", ((b"cache-control", b"no-store"),))
+
+
 #: Answers with the encoded body.
 Handler = Callable[[Call], Awaitable[bytes | Page]]
 #: Takes a call without waiting for its result, which goes to the function given, as a value or an exception.

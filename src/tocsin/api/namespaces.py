@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET
 
-from tocsin.api.call import Call, Handler
+from tocsin.api.call import Call, Handler, Page, shown_once
 from tocsin.contract import wire
-from tocsin.contract.audit import namespace_details
+from tocsin.contract.audit import namespace_details, rotation_details
 from tocsin.contract.convert import Intake, namespace_answer
+from tocsin.contract.instants import format_instant
 from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
@@ -17,7 +18,7 @@ from tocsin.service import TimerService
 
 
 class NamespaceHandlers:
-    """Create, list, update."""
+    """Create, list, update, rotate the secret."""
 
     def __init__(self, service: TimerService, intake: Intake, audit: AuditLog) -> None:
         self._audit = audit
@@ -27,10 +28,16 @@ class NamespaceHandlers:
         self._create = JsonReader(wire.CreateNamespace)
         self._list = JsonReader(wire.ListNamespaces)
         self._update = JsonReader(wire.UpdateNamespace)
+        self._rotate = JsonReader(wire.RotateSecret)
 
     def by_name(self) -> dict[str, Handler]:
         """The handlers by operation."""
-        return {"createNamespace": self.create, "listNamespaces": self.list, "updateNamespace": self.update}
+        return {
+            "createNamespace": self.create,
+            "listNamespaces": self.list,
+            "updateNamespace": self.update,
+            "rotateNamespaceSecret": self.rotate,
+        }
 
     async def create(self, call: Call) -> bytes:
         """A new namespace."""
@@ -44,14 +51,14 @@ class NamespaceHandlers:
             secret=None if sent.secret is UNSET else sent.secret,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, call.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace))
+        return self._encode(namespace_answer(namespace, call.now_us))
 
     async def list(self, call: Call) -> bytes:
         """Those that the key may read."""
         if call.body:
             self._list.read(call.body)
         visible = [
-            namespace_answer(namespace)
+            namespace_answer(namespace, call.now_us)
             for namespace in await self._service.namespaces()
             if call.key is None or call.key.allows(Role.READ, namespace.name)
         ]
@@ -70,4 +77,23 @@ class NamespaceHandlers:
             paused=None if sent.paused is UNSET else sent.paused,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, call.actor, sent.name, namespace_details(sent))
-        return self._encode(namespace_answer(namespace))
+        return self._encode(namespace_answer(namespace, call.now_us))
+
+    async def rotate(self, call: Call) -> Page:
+        """Replaces the signing secret."""
+        sent = self._rotate.read(call.body)
+        call.permit(Role.ADMIN, sent.name)
+        rotation = self._intake.namespace_rotation(sent)
+        namespace = await self._service.rotate_secret(
+            sent.name, rotation.secret, rotation.grace_us, force=rotation.force
+        )
+        await self._audit.write(
+            AuditAction.SECRET_ROTATED, call.actor, sent.name, rotation_details("namespace", rotation)
+        )
+        previous_until = namespace.signing.previous_until(call.now_us)
+        answer = wire.RotatedSecret(
+            name=sent.name,
+            secret=rotation.secret,
+            previous_until=UNSET if previous_until is None else format_instant(previous_until),
+        )
+        return shown_once(self._encode(answer))

@@ -24,7 +24,9 @@ from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.contract.callback_wire import Callback, CallbackAnswer
 from tocsin.contract.repeated import KEY_CHARS_MAX
+from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputLimits
 
 Json = dict[str, Any]
@@ -34,6 +36,7 @@ _INSTANT = {
     "pattern": r"^[0-9]{4}(-[0-9]{2}){2}[Tt][0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,12})?([Zz]|[+-][0-9]{2}:[0-9]{2})$",
 }
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
+_UUID7 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 _NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
@@ -50,6 +53,7 @@ _SECRET = {
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
     *("firedAt", "nextExecuteAt"),
+    *("previousUntil", "previousSecretUntil", "expiresAt"),
     *agent_openapi.INSTANTS,
 )
 #: Fields of the answers that hold a duration.
@@ -165,9 +169,11 @@ def _operation(operation: Operation) -> Json:
 
 
 def _where(reach: Reach) -> str:
-    return {Reach.SERVICE: " that is not limited to namespaces or tenants", Reach.TENANT: " for the tenant"}.get(
-        reach, ""
-    )
+    return {
+        Reach.SERVICE: " that is not limited to namespaces or tenants",
+        Reach.TENANT: " for the tenant",
+        Reach.NAMED_TENANT: " for the tenant",
+    }.get(reach, "")
 
 
 def _responses(operation: Operation, is_open: bool) -> Json:
@@ -206,7 +212,7 @@ def _errors(operation: Operation, is_open: bool) -> dict[int, tuple[str, ...]]:
         found[413] = (*found[413], "PAYLOAD_TOO_LARGE")
     if not operation.any_query:
         found[400] = found.get(400, ("INVALID_INPUT",))
-    if operation.reach is Reach.TENANT:
+    if operation.of_agent:
         found[404] = ("ROUTE_NOT_FOUND",)
     for status, codes in operation.errors.items():
         found[status] = (*codes, *found.get(status, ()))
@@ -224,6 +230,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
     call = _call_constraints(limits)
     constraints = _constraints(limits, api_limits, call)
     constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, call)
+    constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
     for struct, fields in constraints.items():
         for name, constraint in fields.items():
             _apply(schemas[struct]["properties"][name], constraint)
@@ -310,6 +317,13 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
     }
 
 
+def _rotation() -> dict[str, Json]:
+    return {
+        "secret": _SECRET,
+        "grace": {**_DURATION, "description": f"At most {format_duration(GRACE_US_MAX)}; 0s: at once. Default 24h."},
+    }
+
+
 def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Json]) -> dict[str, dict[str, Json]]:
     timer_id: Json = {
         "minLength": 1,
@@ -367,5 +381,13 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "retention": retention,
             "secret": _SECRET,
         },
+        "RotateSecret": {"name": _NAME, **_rotation()},
+        "CreateKey": {
+            "name": {"maxLength": NAME_CHARS_MAX, "pattern": _NO_CONTROL},
+            "namespaces": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", **_NAME}},
+            "tenants": {"maxItems": SCOPE_MAX, "uniqueItems": True, "items": {"type": "string", "pattern": _UUID7}},
+            "expiresAt": _INSTANT,
+        },
+        "RevokeKey": {"keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX}},
         "UpdateNamespace": {"name": _NAME, "retention": retention, "secret": _SECRET},
     }

@@ -11,6 +11,7 @@ from tocsin.contract import agent_wire, wire
 from tocsin.contract.codes import CODES, Code
 from tocsin.contract.errors import answered_classes, kind_of_class
 from tocsin.contract.wire import Attempt, BadField
+from tocsin.model.access import Role
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status
 
@@ -43,6 +44,15 @@ _TIMER = wire.Timer(
     next_attempt_at="2027-01-31T12:00:05.012400Z",
     last_error="HTTP_503",
 )
+_SECRET = "whsec_c2VjcmV0IG9mIHRoaXMgZXhhbXBsZSBvbmx5"
+_KEY: Json = {
+    "key_id": "1f0c9a7be2d4",
+    "role": Role.WRITE,
+    "name": "billing service",
+    "namespaces": ["billing"],
+    "tenants": [],
+    "created_at": _CREATED,
+}
 _NAMESPACE = wire.Namespace(
     name="orders",
     num_shards=16,
@@ -117,6 +127,10 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
         ],
     ),
     wire.Health(status="ok"),
+    wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
+    wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
+    wire.KeyList(keys=[wire.ShownKey(**_KEY)]),
+    agent_wire.RotatedTenantSecret(tenant_id=_TENANT, secret=_SECRET, previous_until=_AT),
     agent_wire.SubmittedServiceCall(service_call_id=_CALL, status=CallStatus.SCHEDULED, correlation_id=_CORRELATION_ID),
     agent_wire.ServiceCallPage(
         service_calls=[

@@ -17,6 +17,7 @@ import msgspec
 from tocsin.agent.api.validation import CallStatus
 from tocsin.contract.codes import CODES, FAILURES
 from tocsin.contract.wire import RequestStruct
+from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import HistoryMode
@@ -38,11 +39,12 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "HistoryMode": (list(HistoryMode), "Which finished timers stay visible until retention removes them."),
     "ServiceCallStatus": (list(CallStatus), "Where a service call stands."),
     "ServiceCallMethod": ((*METHODS, "OPTIONS"), "The method of a service call's request."),
+    "KeyRole": (list(Role), "What an API key allows; each role includes the ones before it."),
     "AuditAction": (list(AuditAction), "What an entry reports."),
     "AuditSource": (list(AuditSource), "Which way a change came."),
 }
 #: Enums of the code that have another name there.
-_RENAMED = {Status.__name__: "TimerStatus", CallStatus.__name__: "ServiceCallStatus"}
+_RENAMED = {Status.__name__: "TimerStatus", CallStatus.__name__: "ServiceCallStatus", Role.__name__: "KeyRole"}
 
 #: Fields of answers that are plain strings to the code and have one of an enum's words, by struct and field.
 _WORDS: dict[str, dict[str, str]] = {

@@ -21,6 +21,8 @@ class Reach(Enum):
     NAMESPACE = "namespace"
     #: The tenant that the path names as `tenantId`.
     TENANT = "tenant"
+    #: The tenant that the body names; the handler sees to it.
+    NAMED_TENANT = "named tenant"
     #: The role alone counts; the answer shows only what the key may see.
     VISIBLE = "visible"
     #: The whole service: a key that is limited to namespaces or tenants is refused.
@@ -73,6 +75,11 @@ class Operation:
     def path(self) -> str:
         """Where it is found; the aliases are not described."""
         return self.paths[0]
+
+    @property
+    def of_agent(self) -> bool:
+        """Whether the service agent serves it, wherever that runs."""
+        return self.reach in (Reach.TENANT, Reach.NAMED_TENANT)
 
     @property
     def templated(self) -> bool:

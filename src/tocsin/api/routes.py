@@ -48,7 +48,9 @@ class Routes:
             is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
             methods = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
             for path in operation.paths:
-                if not operation.templated:
+                # What the agent serves may have to go to another node, which is looked at beside the exact paths.
+                exact = not operation.templated and not operation.of_agent
+                if exact:
                     self.allowed[path] = ", ".join(methods)
                 for method in methods:
                     if operation.name not in handlers:
@@ -64,10 +66,10 @@ class Routes:
                         is_open=is_open,
                         is_head=method == "HEAD",
                     )
-                    if operation.templated:
-                        self.templates.add(method, path, route)
-                    else:
+                    if exact:
                         self.exact[method, path] = route
+                    else:
+                        self.templates.add(method, path, route)
 
 
 def direct_routes(

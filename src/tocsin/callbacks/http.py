@@ -107,7 +107,7 @@ class HttpCaller:
         method = request.method
         try:
             target = self._target(request.url)
-            data = compose_plain(request, target)
+            data = compose_plain(request, target, self._clock.now_us())
         except InvalidUrl as error:
             self._refuse(done, Result(_invalid(error), None, 0))
             return

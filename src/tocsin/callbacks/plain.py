@@ -8,8 +8,10 @@ from functools import lru_cache
 from tocsin import __version__
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.request import InvalidRequest, check, check_form
+from tocsin.callbacks.signing import InvalidSecret, signatures
 from tocsin.callbacks.target import InvalidUrl, Target, parse_url
-from tocsin.ports.http import Request
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.ports.http import Request, Signing
 
 #: Methods that a service call can have. CONNECT and TRACE are for proxies and their like.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -19,6 +21,7 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 _BODILESS = frozenset({"GET", "HEAD"})
 #: These mean something with a body of no length, which has to be said (RFC 9110 section 8.6).
 _LENGTH_SAID = frozenset({"POST", "PUT", "PATCH"})
+_OF_SIGNATURES = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 
 
 def check_request(
@@ -40,8 +43,9 @@ def check_request(
     return problems
 
 
-def compose_plain(request: Request, target: Target) -> bytes:
-    """Head and body of the request; its own headers, in their order, replace our user-agent.
+def compose_plain(request: Request, target: Target, now_us: int) -> bytes:
+    """Head and body of the request; its own headers, in their order, replace our user-agent. If it is to be signed, it is
+    as of `now_us`, wall clock, and has none of its own headers of these names.
 
     How many headers a call may bring is checked when it is submitted, not here, where some were added. Raises
     InvalidRequest.
@@ -50,6 +54,8 @@ def compose_plain(request: Request, target: Target) -> bytes:
     if body is not None and method in _BODILESS:
         raise InvalidRequest(f"the body {_no_body(method)}")
     head, user_agent = _head(method, target)
+    if request.signing is not None:
+        headers = _signed(headers, request.signing, now_us, body or b"")
     if headers:
         reasons = check_form(headers)
         if reasons:
@@ -74,6 +80,25 @@ def _head(method: str, target: Target) -> tuple[str, str]:
     # Compressed answers are neither wanted nor understood: they are short, and a bomb can't be.
     head = f"{method} {target.path} HTTP/1.1\r\nhost: {target.host_header}\r\naccept-encoding: identity\r\n"
     return head, f"user-agent: tocsin/{__version__}\r\n"
+
+
+def _signed(
+    headers: tuple[tuple[str, str], ...], signing: Signing, now_us: int, body: bytes
+) -> tuple[tuple[str, str], ...]:
+    secrets = signing.secrets.at(now_us)
+    if not secrets:
+        return headers
+    timestamp_s = now_us // US_PER_SECOND
+    try:
+        signature = signatures(secrets, signing.message_id, timestamp_s, body)
+    except InvalidSecret as error:
+        raise InvalidRequest(f"the tenant's secret {error}", "INVALID_SECRET", final=False) from error
+    return (
+        *((name, value) for name, value in headers if name.lower() not in _OF_SIGNATURES),
+        ("webhook-id", signing.message_id),
+        ("webhook-timestamp", str(timestamp_s)),
+        ("webhook-signature", signature),
+    )
 
 
 def _no_method(method: str) -> str:

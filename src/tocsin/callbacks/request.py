@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.callbacks.signing import InvalidSecret, sign
+from tocsin.callbacks.signing import InvalidSecret, signatures
 from tocsin.callbacks.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.ports.callback import Ring
@@ -138,12 +138,12 @@ def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> 
     if not (message_id.isascii() and message_id.isprintable()):
         raise InvalidRequest("the message id can't be a header's value")
     head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
-    if ring.secret is not None:
+    if ring.secrets:
         try:
-            signature = sign(ring.secret, message_id, timestamp_s, body)
+            signed = signatures(ring.secrets, message_id, timestamp_s, body)
         except InvalidSecret as error:
             raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
-        head += f"webhook-signature: {signature}\r\n"
+        head += f"webhook-signature: {signed}\r\n"
     trace = ring.traceparent
     if trace is not None and _TRACEPARENT.fullmatch(trace) and not _brings(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"

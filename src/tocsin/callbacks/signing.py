@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+from collections.abc import Iterable
 from functools import lru_cache
 
 SECRET_PREFIX = "whsec_"
@@ -40,9 +41,15 @@ def check_secret(secret: str) -> str | None:
 
 
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
-    """The `webhook-signature` of a message; `timestamp_s` is its `webhook-timestamp`, in seconds since 1970.
+    """The signature of a message; `timestamp_s` is its `webhook-timestamp`, in seconds since 1970.
 
     Raises InvalidSecret.
     """
     content = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
     return "v1," + binascii.b2a_base64(hmac.digest(_key(secret), content, "sha256"), newline=False).decode()
+
+
+def signatures(secrets: Iterable[str], message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The `webhook-signature` of a message: one signature for each secret, in their order, with a space between. A receiver
+    that knows any of them accepts the message. Raises InvalidSecret."""
+    return " ".join([sign(secret, message_id, timestamp_s, body) for secret in secrets])

@@ -8,7 +8,21 @@ from collections.abc import Sequence
 
 import typer
 
-from tocsin.cli import audit, calls, cluster, config, demo, echo, keys, migrate, namespaces, serve, timers, version
+from tocsin.cli import (
+    audit,
+    calls,
+    cluster,
+    config,
+    demo,
+    echo,
+    keys,
+    migrate,
+    namespaces,
+    serve,
+    tenants,
+    timers,
+    version,
+)
 from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
@@ -31,6 +45,7 @@ app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
 cluster.register(app)
 app.add_typer(keys.app, name="keys")
+app.add_typer(tenants.app, name="tenants")
 audit.register(app)
 migrate.register(app)
 app.add_typer(config.app, name="config")

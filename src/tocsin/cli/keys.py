@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -19,13 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KEY_ID_BYTES = 6
-#: 32 random bytes are 43 URL-safe characters.
-SECRET_BYTES = 32
-
 #: Within which time before its end the list calls a key's end near.
 SOON_US = 14 * 86_400 * 1_000_000
-LIFETIME_US_MAX = 100 * 365 * 86_400 * 1_000_000
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -45,7 +41,7 @@ def create(
     tenant: Annotated[
         list[str] | None, typer.Option(help="Only for this tenant; may be repeated.", show_default="all")
     ] = None,
-    note: Annotated[str, typer.Option(help="What the key is for.")] = "",
+    note: Annotated[str, typer.Option("--note", "--name", help="What the key is for.")] = "",
     expires_in: Annotated[
         str | None,
         typer.Option("--expires-in", metavar="DURATION", help="When it ends by itself: 90d.", show_default="never"),
@@ -56,46 +52,30 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a key and show its secret, this once: only a hash is kept."""
-    import secrets
     import time
 
-    from tocsin.model.access import ApiKey, Role, hash_key
-    from tocsin.model.audit import AuditAction
-    from tocsin.model.errors import StoreError
+    from tocsin.keys import ApiKeys, Wanted, make
+    from tocsin.model.access import Role
+    from tocsin.model.errors import InvalidInput, TooManyKeys
     from tocsin.model.instants import format_instant
-    from tocsin.model.namespace import NAME
 
     if role not in list(Role):
         raise WrongUsage(f"--role: {role!r} is none of {', '.join(Role)}")
-    for name in namespace or []:
-        if not NAME.match(name):
-            raise WrongUsage(f"--namespace: {name!r} is no name; 1 to 255 of A-Z a-z 0-9 . _ : -")
-    key_id = secrets.token_hex(KEY_ID_BYTES)
-    secret = f"tk_{key_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
     now_us = time.time_ns() // 1_000
-    key = ApiKey(
-        key_id=key_id,
-        hash=hash_key(secret),
-        role=Role(role),
-        namespaces=tuple(namespace or ()),
-        tenants=tuple(tenant or ()),
-        created_at=now_us,
-        note=note,
-        expires_at=None if expires_in is None else now_us + _lifetime_us(expires_in),
-    )
+    expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
+    try:
+        key, secret = make(Wanted(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us)
+    except InvalidInput as error:
+        raise WrongUsage(str(error)) from None
+    key_id = key.key_id
 
-    async def make(opened: OpenStore) -> bool:
-        first = not await opened.api_keys()
-        await opened.put_api_key(key)
-        details: dict[str, Detail] = {"role": role, "namespaces": namespace or [], "tenants": tenant or []}
+    async def add(opened: OpenStore) -> bool:
         try:
-            await _write_down(opened, AuditAction.KEY_CREATED, key_id, details)
-        except StoreError as error:
-            await opened.delete_api_key(key_id)
-            raise Refused(f"no key was made, for the audit trail did not take it: {error}") from error
-        return first
+            return await ApiKeys(opened).add(key, partial(_write_down, opened, "no key was made, for"))
+        except TooManyKeys as error:
+            raise Refused(str(error)) from None
 
-    if _with_store(config, data_dir, store, make):
+    if _with_store(config, data_dir, store, add):
         output.note(
             "This is the first key: a server that asked for none asks from now on, and calls private addresses only if "
             "egress.allow lists them."
@@ -114,9 +94,10 @@ def list_keys(
     config: ConfigFile = None, data_dir: DataDir = None, store: Store = None, as_json: AsJson = False
 ) -> None:
     """List the keys, without their secrets."""
+    from tocsin.keys import ApiKeys
     from tocsin.model.instants import format_instant
 
-    found = _with_store(config, data_dir, store, lambda opened: opened.api_keys(), create=False)
+    found = _with_store(config, data_dir, store, lambda opened: ApiKeys(opened).seen_by(None), create=False)
     if as_json:
         output.print_json(
             [
@@ -158,33 +139,32 @@ def revoke(
     store: Store = None,
 ) -> None:
     """Remove a key. A running server refuses it within seconds."""
-    from tocsin.model.audit import AuditAction
-    from tocsin.model.errors import StoreError
+    from tocsin.keys import ApiKeys
+    from tocsin.model.errors import KeyNotFound
 
-    async def remove(opened: OpenStore) -> bool:
-        if not await opened.delete_api_key(key_id):
-            return False
+    async def remove(opened: OpenStore) -> None:
         try:
-            await _write_down(opened, AuditAction.KEY_DELETED, key_id, {})
-        except StoreError as error:
-            raise Refused(f"key {key_id} is revoked, but the audit trail did not take it: {error}") from error
+            await ApiKeys(opened).revoke(key_id, None, partial(_write_down, opened, f"key {key_id} is revoked, but"))
+        except KeyNotFound as error:
+            raise Refused(f"{error}; `tocsin keys list` shows them") from None
         if not await opened.api_keys():
             output.note("No key is left. A server that asks for keys goes on doing so until it is restarted.")
-        return True
 
-    if not _with_store(config, data_dir, store, remove, create=False):
-        raise Refused(f"no key has the id {key_id}; `tocsin keys list` shows them")
+    _with_store(config, data_dir, store, remove, create=False)
     typer.echo(f"Key {key_id} is revoked.")
 
 
-async def _write_down(store: OpenStore, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
-    """Adds an entry to the audit trail. Raises what the store raises."""
+async def _write_down(
+    store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]
+) -> None:
+    """Adds an entry to the audit trail. If the store doesn't take it, says what has been done."""
     import getpass
     import os
     import socket
     import time
 
     from tocsin.model.audit import AuditEntry, AuditSource
+    from tocsin.model.errors import StoreError
 
     with contextlib.suppress(OSError, KeyError):
         # A user without a name, as containers have them.
@@ -200,10 +180,14 @@ async def _write_down(store: OpenStore, action: AuditAction, key_id: str, detail
         socket.gethostname(),
         details,
     )
-    await store.put_audit(entry)
+    try:
+        await store.put_audit(entry)
+    except StoreError as error:
+        raise Refused(f"{done} the audit trail did not take it: {error}") from error
 
 
 def _lifetime_us(text: str) -> int:
+    from tocsin.keys import LIFETIME_US_MAX
     from tocsin.model.instants import parse_duration
 
     try:

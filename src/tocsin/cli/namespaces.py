@@ -9,6 +9,7 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server, checked_duration
+from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -72,6 +73,20 @@ def update(
     _show(_post(server, key, "/namespaces/update", body), body, as_json, shown_secret=secret == "new")
 
 
+@app.command("rotate-secret", epilog="Example: tocsin namespaces rotate-secret billing --grace 48h")
+def rotate_secret(
+    name: Name,
+    secret: NewSecret = None,
+    grace: Grace = None,
+    force: Force = False,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign with a new secret; the former one signs, too, until the grace ends."""
+    show_rotation(_post(server, key, "/namespaces/rotateSecret", rotation("name", name, secret, grace, force)), as_json)
+
+
 @app.command("list", epilog="Example: tocsin namespaces list")
 def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
     """List the namespaces."""
@@ -90,10 +105,9 @@ def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: A
 
 def _body(name: str, history: str | None, retention: str | None, secret: str | None) -> dict[str, Any]:
     if secret == "new":
-        import base64
-        import secrets
+        from tocsin.model.secrets import new_secret
 
-        secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+        secret = new_secret()
     wanted = {"history": history, "retention": checked_duration("--retention", retention), "secret": secret}
     return {"name": name} | {field: value for field, value in wanted.items() if value is not None}
 

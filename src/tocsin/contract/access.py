@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 from tocsin.contract.errors import Forbidden, Unauthenticated
+from tocsin.keys import beyond
 from tocsin.model.access import ApiKey, Role, hash_key
 
 _SCHEME = b"bearer "
@@ -91,6 +92,13 @@ def require_service(key: ApiKey | None, role: Role) -> None:
     require_role(key, role)
     if key is not None and not key.allows(role, None):
         raise Forbidden("this needs a key that is not limited to namespaces or tenants")
+
+
+def require_grant(maker: ApiKey, key: ApiKey) -> None:
+    """Raises Forbidden unless the maker's key allows it to make this one."""
+    reason = beyond(key, maker)
+    if reason is not None:
+        raise Forbidden(reason)
 
 
 def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.contract.wire import AnswerStruct, Cursor, Instant, RequestStruct
+from tocsin.contract.wire import AnswerStruct, Cursor, Instant, RequestStruct, Rotation
 
 Uuid = Annotated[str, Meta(description="A UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8058"])]
 CallName = Annotated[str, Meta(description="What people call it.", examples=["Charge order 17"])]
@@ -52,6 +52,26 @@ class SubmitServiceCall(RequestStruct):
     )
     idempotency_key: (
         Annotated[str, Meta(description="Names this wish, so that it may be sent again.", examples=["order-17"])]
+        | UnsetType
+    ) = UNSET
+
+
+class RotateTenantSecret(Rotation, kw_only=True):
+    """The secret to be replaced with which a tenant's service calls are signed."""
+
+    tenant_id: Annotated[
+        str,
+        Meta(description="The tenant: a UUID of version 7.", examples=["01890a5d-ac96-774b-bcce-b302099a8057"]),
+    ]
+
+
+class RotatedTenantSecret(AnswerStruct, kw_only=True):
+    """The new secret, which is shown in this answer alone."""
+
+    tenant_id: Annotated[str, Meta(description="The tenant.")]
+    secret: Annotated[str, Meta(description="The new secret, for the services that are called.")]
+    previous_until: (
+        Annotated[str, Meta(description="Until when what it replaced signs, too; absent: only the new one signs.")]
         | UnsetType
     ) = UNSET
 

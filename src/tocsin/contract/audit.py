@@ -9,9 +9,11 @@ import struct
 from msgspec import UNSET
 
 from tocsin.contract import wire
+from tocsin.contract.convert import Rotation
 from tocsin.contract.instants import format_instant, parse_instant
 from tocsin.model.audit import AuditAction, AuditEntry, Detail
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_duration
 from tocsin.model.validation import InputRules
 from tocsin.ports.store import AuditQuery
 
@@ -92,3 +94,8 @@ def namespace_details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict
     if sent.secret is not UNSET:
         details["secret"] = "removed" if sent.secret is None else "set"
     return details
+
+
+def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:
+    """Whose secret was replaced, a namespace's or a tenant's, and how; never by which."""
+    return {"of": of, "grace": format_duration(rotation.grace_us), "force": rotation.force}

@@ -73,6 +73,12 @@ CODES: dict[str, Code] = {
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
         "the tenant has no service call 01890a5d-ac96-774b-bcce-b302099a8058",
     ),
+    "KEY_NOT_FOUND": Code(
+        404,
+        "There is no API key of this id, or none that the caller's key covers.",
+        "Check the id; `keys/list` shows those that there are.",
+        "no key has the id '1f0c9a7be2d4'",
+    ),
     "ROUTE_NOT_FOUND": Code(
         404,
         "Nothing answers under this path, or the service agent is switched off on this server.",
@@ -108,6 +114,18 @@ CODES: dict[str, Code] = {
         'A timer of this id exists, and the create said `onConflict: "reject"`. Nothing was written.',
         "Take the existing timer for yours, or choose another id, or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
+    ),
+    "ROTATION_PENDING": Code(
+        409,
+        "A secret that was replaced still signs, within the grace of its rotation. Nothing was changed.",
+        "Wait until the grace is over, or send `force: true` if receivers know the present secret.",
+        "the secret was rotated a moment ago; wait, or send force: true",
+    ),
+    "TOO_MANY_KEYS": Code(
+        409,
+        "There are as many API keys as there may be. Nothing was written.",
+        "Revoke keys that nobody uses.",
+        "there are 1000 keys; at most 1000 are kept: revoke those that nobody uses",
     ),
     "NAMESPACE_EXISTS": Code(
         409,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.contract import wire
 from tocsin.contract.instants import format_instant, parse_instant
+from tocsin.keys import Wanted
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import NULL_PAYLOAD, Attempt, Changes, Status, Timer
 from tocsin.model.validation import InputRules
 from tocsin.service import ClusterView, ListRequest, ShardView, TimerView
@@ -40,6 +44,14 @@ _INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 def traceparent_of(header: bytes | None) -> str | None:
     """The header, where it is valid; anything else is treated as absent, as the specification wants it."""
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
+
+
+class Rotation(NamedTuple):
+    """A signing secret to be replaced by `secret`; the replaced one signs `grace_us` longer."""
+
+    secret: str
+    grace_us: int
+    force: bool
 
 
 class Intake:
@@ -145,6 +157,25 @@ class Intake:
         if errors:
             raise InvalidInput(*errors)
         return retention_us
+
+    def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
+        """How the secret is replaced; a new one is made if none is given."""
+        reason = self._rules.namespace(sent.name)
+        return self.rotation(sent, [FieldError("name", reason)] if reason else [])
+
+    def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
+        """The same of anybody's secret; `errors` are what is wrong with whose it is."""
+        if sent.secret is not UNSET and (reason := self._rules.secret(sent.secret)):
+            errors.append(FieldError("secret", reason))
+        grace_us = GRACE_US_DEFAULT
+        if sent.grace is not UNSET:
+            grace_us = self._duration("grace", sent.grace, errors)
+            if grace_us > GRACE_US_MAX:
+                reason = f"is too long; at most {format_duration(GRACE_US_MAX)} are accepted"
+                errors.append(FieldError("grace", reason))
+        if errors:
+            raise InvalidInput(*errors)
+        return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
     def _refusal(self, errors: list[FieldError], sent: wire.CreateTimer | wire.UpdateTimer) -> InvalidInput:
         """What to raise: a size that is all that is wrong has a status of its own."""
@@ -299,8 +330,9 @@ def _retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     )
 
 
-def namespace_answer(namespace: Namespace) -> wire.Namespace:
-    """The namespace as clients see it: without its secret."""
+def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
+    """The namespace as clients see it: without its secrets."""
+    previous_until = namespace.signing.previous_until(now_us)
     return wire.Namespace(
         name=namespace.name,
         num_shards=namespace.num_shards,
@@ -310,6 +342,42 @@ def namespace_answer(namespace: Namespace) -> wire.Namespace:
         signed=namespace.secret is not None,
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
+        previous_secret_until=UNSET if previous_until is None else format_instant(previous_until),
+    )
+
+
+def key_wanted(sent: wire.CreateKey) -> Wanted:
+    """The API key to be made. Raises InvalidInput for an end that is no instant."""
+    expires_at = None
+    if sent.expires_at is not UNSET:
+        try:
+            expires_at = parse_instant(sent.expires_at)
+        except ValueError as error:
+            raise InvalidInput(FieldError("expiresAt", str(error))) from None
+    return Wanted(
+        sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
+    )
+
+
+def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
+    """A new API key, with the key itself."""
+    return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
+
+
+def keys_answer(keys: Iterable[ApiKey]) -> wire.KeyList:
+    """API keys as clients see them."""
+    return wire.KeyList([_shown_key(key) for key in keys])
+
+
+def _shown_key(key: ApiKey) -> wire.ShownKey:
+    return wire.ShownKey(
+        key_id=key.key_id,
+        role=key.role,
+        name=key.note,
+        namespaces=list(key.namespaces),
+        tenants=list(key.tenants),
+        created_at=format_instant(key.created_at),
+        expires_at=UNSET if key.expires_at is None else format_instant(key.expires_at),
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.model.access import Role
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.namespace import HistoryMode
@@ -193,8 +194,8 @@ _NOUNS = {
 
 #: How a value is written, for fields whose type alone doesn't tell.
 _FORMS = {
-    **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt"), "2027-01-31T12:00:00Z"),
-    **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention"), "30s"),
+    **dict.fromkeys(("executeAt", "executeAfter", "executeBefore", "dueAt", "expiresAt"), "2027-01-31T12:00:00Z"),
+    **dict.fromkeys(("delay", "maxAttemptsDuration", "initialInterval", "maxInterval", "retention", "grace"), "30s"),
 }
 
 #: Structs within others, by the field in which they stand.
@@ -203,7 +204,12 @@ _NESTED: dict[str, type[msgspec.Struct]] = {
     "requestSpec": agent_wire.RequestSpec,
 }
 
-_CHOICES: dict[str, type[StrEnum]] = {"status": Status, "history": HistoryMode, "onConflict": OnConflict}
+_CHOICES: dict[str, type[StrEnum]] = {
+    "status": Status,
+    "history": HistoryMode,
+    "onConflict": OnConflict,
+    "role": Role,
+}
 
 #: What people write instead of a field's name. It counts where the right name is a field.
 _MISTAKEN = {

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import HistoryMode
@@ -191,8 +192,98 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool, Meta(description="While true, none of its timers rings.")] | UnsetType = UNSET
 
 
+class Rotation(RequestStruct, kw_only=True):
+    """How a signing secret is replaced: by which, and how long the replaced one signs too."""
+
+    secret: (
+        Annotated[str, Meta(description="The new secret: whsec_ and base64. Without one, one is made.")] | UnsetType
+    ) = UNSET
+    grace: (
+        Annotated[
+            str,
+            Meta(
+                description="How long the replaced secret signs too; 0s: not at all. Default 24h.",
+                examples=["24h"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    force: (
+        Annotated[bool, Meta(description="Rotates also within the grace of another rotation. Default false.")]
+        | UnsetType
+    ) = UNSET
+
+
+class RotateSecret(Rotation, kw_only=True):
+    """The signing secret of a namespace to be replaced."""
+
+    name: NamespaceName
+
+
+class RotatedSecret(AnswerStruct, kw_only=True):
+    """The new signing secret, which is shown in this answer alone."""
+
+    name: NamespaceName
+    secret: Annotated[str, Meta(description="The new secret, for the receivers.")]
+    previous_until: (
+        Annotated[str, Meta(description="Until when what it replaced signs, too; absent: only the new one signs.")]
+        | UnsetType
+    ) = UNSET
+
+
 class ListNamespaces(RequestStruct):
     """Nothing to say; the body may be left out."""
+
+
+KeyRole = Annotated[Role, Meta(description="What the key allows; each role includes the ones before it.")]
+KeyId = Annotated[str, Meta(description="The key's id, the part between its first two underscores.")]
+
+
+class CreateKey(RequestStruct):
+    """An API key to be made. Without `namespaces` and `tenants` it may touch all of them, which only a key that is not
+    limited itself can give."""
+
+    role: KeyRole
+    name: Annotated[str, Meta(description="What the key is for.", examples=["billing service"])] | UnsetType = UNSET
+    namespaces: Annotated[list[str], Meta(description="The only namespaces that it may touch.")] | UnsetType = UNSET
+    tenants: Annotated[list[str], Meta(description="The only tenants that it may touch.")] | UnsetType = UNSET
+    expires_at: Annotated[str, Meta(description="From when on it is refused; without it, never.")] | UnsetType = UNSET
+
+
+class ListKeys(RequestStruct):
+    """Nothing to say; the body may be left out."""
+
+
+class RevokeKey(RequestStruct):
+    """The key to be revoked."""
+
+    key_id: KeyId
+
+
+class ShownKey(AnswerStruct, kw_only=True):
+    """An API key, without the key itself, of which only a hash is stored."""
+
+    key_id: KeyId
+    role: KeyRole
+    name: Annotated[str, Meta(description="What the key is for; may be empty.")]
+    namespaces: Annotated[list[str], Meta(description="The only namespaces that it may touch.")]
+    tenants: Annotated[
+        list[str], Meta(description="The only tenants that it may touch. If both lists are empty, it may touch all.")
+    ]
+    created_at: Instant
+    expires_at: Annotated[str, Meta(description="From when on it is refused; absent: never.")] | UnsetType = UNSET
+
+
+class CreatedKey(ShownKey, kw_only=True):
+    """A new API key. This answer alone has the key itself."""
+
+    key: Annotated[str, Meta(description="To be sent as `Authorization: Bearer <key>`.")]
+
+
+class KeyList(AnswerStruct):
+    """The API keys that the caller's key covers, the oldest first; also those that have expired."""
+
+    keys: list[ShownKey]
 
 
 class ListAudit(RequestStruct):
@@ -339,6 +430,10 @@ class Namespace(AnswerStruct):
     signed: Annotated[bool, Meta(description="Whether it has a signing secret.")]
     created_at: Instant
     updated_at: Instant
+    previous_secret_until: (
+        Annotated[str, Meta(description="Until when a secret that was rotated away signs, too; absent: none does.")]
+        | UnsetType
+    ) = UNSET
 
 
 class NamespaceList(AnswerStruct):

@@ -219,7 +219,7 @@ class Dispatcher:
                 timer.method,
                 timer.headers,
                 timer.timeout_us,
-                namespace.secret if namespace is not None else None,
+                () if namespace is None or namespace.secret is None else namespace.signing.at(now),
                 timer.traceparent,
             ),
             partial(self._done, shard, flight, destination),

@@ -61,6 +61,18 @@ class ApiKey(msgspec.Struct, frozen=True):
         wanted = tenant_id.lower()
         return any(tenant.lower() == wanted for tenant in self.tenants)
 
+    def covers(self, other: ApiKey) -> bool:
+        """Whether whatever the other key may touch, this one may touch, too. A key without limits is covered by such a one
+        alone."""
+        if not self.namespaces and not self.tenants:
+            return True
+        tenants = {tenant.lower() for tenant in self.tenants}
+        return (
+            bool(other.namespaces or other.tenants)
+            and set(other.namespaces) <= set(self.namespaces)
+            and {tenant.lower() for tenant in other.tenants} <= tenants
+        )
+
 
 def hash_key(secret: str) -> str:
     """The hexadecimal SHA-256 under which a key is stored and looked up."""

@@ -20,6 +20,7 @@ class AuditAction(StrEnum):
     KEY_DELETED = "key_deleted"
     NAMESPACE_CREATED = "namespace_created"
     NAMESPACE_CHANGED = "namespace_changed"
+    SECRET_ROTATED = "secret_rotated"
 
 
 class AuditSource(StrEnum):
@@ -34,9 +35,9 @@ class AuditEntry(msgspec.Struct, frozen=True):
     """One entry, which never changes.
 
     `at` is microseconds since 1970, `entry_id` 16 bytes that make it unique. `key_id` is the key that acted, None for
-    somebody without one. `subject` is what was acted on: a key's id, a namespace's name. `address` is the client's, as the
-    node saw it; empty for the command line. `node` is the name of the node, or of the machine where the command ran.
-    `details` never has a secret.
+    somebody without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id. `address` is the
+    client's, as the node saw it; empty for the command line. `node` is the name of the node, or of the machine where the
+    command ran. `details` never has a secret.
     """
 
     at: int

@@ -63,6 +63,12 @@ class NamespaceNotFound(NotFound):
     code = "NAMESPACE_NOT_FOUND"
 
 
+class KeyNotFound(NotFound):
+    """No API key of this id, or none that the caller may see."""
+
+    code = "KEY_NOT_FOUND"
+
+
 class ServiceCallNotFound(NotFound):
     """The tenant has no such service call, or no longer."""
 
@@ -91,6 +97,18 @@ class NamespaceExists(Conflict):
     """A namespace of that name exists."""
 
     code = "NAMESPACE_EXISTS"
+
+
+class RotationPending(Conflict):
+    """A signing secret that was replaced still signs. Nothing was changed."""
+
+    code = "ROTATION_PENDING"
+
+
+class TooManyKeys(Conflict):
+    """There are as many API keys as there may be. Nothing was written."""
+
+    code = "TOO_MANY_KEYS"
 
 
 class ServiceCallNotScheduled(Conflict):

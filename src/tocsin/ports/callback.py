@@ -11,7 +11,8 @@ from tocsin.model.answer import Outcome
 
 
 class Ring(NamedTuple):
-    """One attempt to be made. `message_id` is the same for all attempts of one firing."""
+    """One attempt to be made. `message_id` is the same for all attempts of one firing. It is signed with each of `secrets`;
+    without any it is not."""
 
     namespace: str
     timer_id: str
@@ -24,7 +25,7 @@ class Ring(NamedTuple):
     method: str
     headers: dict[str, str] | None
     timeout_us: int
-    secret: str | None
+    secrets: tuple[str, ...]
     traceparent: str | None
 
 

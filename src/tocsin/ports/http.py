@@ -6,17 +6,26 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from tocsin.model.answer import NoResponse, NotSent
+from tocsin.model.secrets import SigningSecrets
+
+
+class Signing(NamedTuple):
+    """As what a request is signed (Standard Webhooks), and with what. `message_id` is the same whenever it is made again."""
+
+    message_id: str
+    secrets: SigningSecrets
 
 
 class Request(NamedTuple):
-    """One request, sent once. `body` None sends none. `timeout_us` covers everything from resolving the name to the
-    answer's last byte; a wait for a connection slot comes before that."""
+    """One request, sent once. `body` None sends none. `signing` None leaves it unsigned. `timeout_us` covers everything
+    from resolving the name to the answer's last byte; a wait for a connection slot comes before that."""
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes | None
     timeout_us: int
+    signing: Signing | None = None
 
 
 class Reply(NamedTuple):

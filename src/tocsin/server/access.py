@@ -47,6 +47,9 @@ class KeyRing:
         self._by_id: dict[str, ApiKey] = {}
         self._any_seen = False
         self._noticed_s: dict[str, float] = {}
+        # Readings in the order in which they began, and the latest whose answer is known here.
+        self._begun = 0
+        self._known = 0
         #: Called when keys begin to be asked for.
         self.on_required: Callable[[], None] | None = None
 
@@ -78,8 +81,13 @@ class KeyRing:
         return len(self._expiring())
 
     async def refresh(self) -> None:
-        """Reads the keys; raises what the store raises."""
+        """Reads the keys; raises what the store raises. What a later reading has learned meanwhile stays."""
+        self._begun += 1
+        number = self._begun
         keys = await self._store.api_keys()
+        if number < self._known:
+            return
+        self._known = number
         self._keys = {key.hash: key for key in keys}
         self._by_id = {key.key_id: key for key in keys}
         was_required = self.required
@@ -87,6 +95,11 @@ class KeyRing:
         if self.required and not was_required and self.on_required is not None:
             self.on_required()
         self._notice()
+
+    async def changed(self) -> None:
+        """This node has changed the keys, and goes by that from now on; where they can't be read now, within the interval, as
+        all other nodes."""
+        await _tried("API keys could not be read; the former ones stay in force", self.refresh)
 
     def _in_force(self, key: ApiKey | None) -> ApiKey | None:
         if key is None or key.expires_at is None or not key.expired(round(self._now_s() * 1e6)):

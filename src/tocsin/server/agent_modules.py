@@ -71,12 +71,14 @@ class AgentModules:
             timers = PollingTimers(database.timers, clock, limits, observe)
         self._timer = TimerModule(timers, made, registry, clock, observe)
         self._timer.attach()
-        self._executor = Executor(database.executions, client, registry, clock, limits, observe)
+        self._executor = Executor(database.executions, database.secrets, client, registry, clock, limits, observe)
         checks = ExecutionChecks(database.executions, self._executor, registry, clock, limits, observe)
         ExecutionHandlers(self._executor, checks, registry).subscribe(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, clock, limits, observe, chance or random.Random())
         input_checks = Checks(partial(check_request, limits=settings.callback_limits()), rules.url, rules.instant)
-        self.calls = ServiceCalls(made, database.queries, registry, clock, limits, new_id, input_checks)
+        self.calls = ServiceCalls(
+            made, database.queries, registry, clock, limits, new_id, input_checks, database.secrets
+        )
 
     async def start(self) -> None:
         """Begins to take and make calls. Raises BusUnavailable, StoreError or ConfigError; `abandon` has to follow then."""

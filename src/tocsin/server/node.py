@@ -31,6 +31,7 @@ from tocsin.contract.hosts import Hosts
 from tocsin.contract.proxies import Proxies
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
+from tocsin.keys import ApiKeys
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
@@ -246,6 +247,7 @@ class Server:
             limits=settings.api_limits(),
             clock=clock,
             keys=keys,
+            api_keys=ApiKeys(self._store, keys.changed),
             attempts=attempts,
             proxies=proxies,
             audit=audit,

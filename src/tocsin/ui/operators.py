@@ -8,12 +8,12 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.contract import wire
-from tocsin.contract.audit import namespace_details
+from tocsin.contract.audit import namespace_details, rotation_details
 from tocsin.contract.convert import Intake
 from tocsin.contract.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
-from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound
+from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import HistoryMode
 from tocsin.ports.audit import AuditLog
@@ -51,6 +51,7 @@ class OperatorPages:
         self._lists = lists
         self._create_reader = JsonReader(wire.CreateNamespace)
         self._update_reader = JsonReader(wire.UpdateNamespace)
+        self._rotate_reader = JsonReader(wire.RotateSecret)
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers."""
@@ -59,6 +60,7 @@ class OperatorPages:
             ("GET", "/namespaces", self.namespaces),
             ("POST", "/namespaces/create", self.create),
             ("POST", "/namespaces/change", self.change),
+            ("POST", "/namespaces/rotate", self.rotate),
         ]
 
     async def cluster(self, visit: Visit) -> Response:
@@ -74,11 +76,17 @@ class OperatorPages:
         return await self._namespaces(visit)
 
     async def _namespaces(
-        self, visit: Visit, *, problem: Exception | None = None, form: dict[str, str] | None = None, name: str = ""
+        self,
+        visit: Visit,
+        *,
+        problem: Exception | None = None,
+        form: dict[str, str] | None = None,
+        name: str = "",
+        rotated: tuple[str, str] | None = None,
     ) -> Response:
         status = 200
         if problem is not None:
-            status = 409 if isinstance(problem, NamespaceExists) else 400
+            status = 409 if isinstance(problem, NamespaceExists | RotationPending) else 400
         cluster = await self._service.cluster()
         return self._pages.page(
             "namespaces.html",
@@ -92,6 +100,7 @@ class OperatorPages:
             duration=format_duration,
             problem=None if problem is None else _sentence(problem),
             problem_name=name,
+            rotated=rotated,
             form=form or {"name": "", "num_shards": "", "history": "all", "retention": "3d", "secret": ""},
             said=SAID.get(visit.query.get("did"), ""),
         )
@@ -145,6 +154,21 @@ class OperatorPages:
             return await self._namespaces(visit, problem=error, name=body["name"])
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, visit.actor, sent.name, namespace_details(sent))
         return RedirectResponse(f"/namespaces?did={did}", 303)
+
+    async def rotate(self, visit: Visit) -> Response:
+        """Replaces the signing secret. The answer shows the new one, and nothing shows it again."""
+        visit.permit(Role.ADMIN)
+        body: dict[str, Any] = {"name": visit.form.exact("name"), "force": visit.form.get("force") == "yes"}
+        body |= {"grace": visit.form.get("grace")} if visit.form.get("grace") else {}
+        try:
+            sent = self._rotate_reader.read(msgspec.json.encode(body))
+            rotation = self._intake.namespace_rotation(sent)
+            await self._service.rotate_secret(sent.name, rotation.secret, rotation.grace_us, force=rotation.force)
+        except (InvalidInput, NamespaceNotFound, RotationPending) as error:
+            return await self._namespaces(visit, problem=error, name=body["name"])
+        details = rotation_details("namespace", rotation)
+        await self._audit.write(AuditAction.SECRET_ROTATED, visit.actor, sent.name, details)
+        return await self._namespaces(visit, rotated=(sent.name, rotation.secret))
 
 
 def _sentence(error: Exception) -> str:

@@ -24,6 +24,7 @@ from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import OutcomeUnknown
+from tocsin.model.secrets import SigningSecrets
 from tocsin.model.uuid7 import Uuid7Source
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
@@ -228,6 +229,14 @@ class Service:
             writer.close()
 
 
+class MemorySecrets(dict[str, SigningSecrets]):
+    """TenantSecrets in memory."""
+
+    async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
+        """See TenantSecrets."""
+        return {tenant_id: self[tenant_id] for tenant_id in tenant_ids if tenant_id in self}
+
+
 @dataclass
 class Bench:
     """The module with everything around it. Calls are of one tenant."""
@@ -244,9 +253,12 @@ class Bench:
         self.registry = Registry(self.new_id, clock.now_us)
         self.tenant_id = self.new_id()
         self.log = self.log or MemoryLog(self.changes)
+        self.tenant_secrets = MemorySecrets()
         self.events: list[AgentEvent] = []
         self.caller = HttpCaller(self.callback_limits, self.egress, clock)
-        self.executor = Executor(self.log, self.caller, self.registry, clock, self.limits, self.observe)
+        self.executor = Executor(
+            self.log, self.tenant_secrets, self.caller, self.registry, clock, self.limits, self.observe
+        )
         checks = ExecutionChecks(self.log, self.executor, self.registry, clock, self.limits, self.observe)
         self.handlers = ExecutionHandlers(self.executor, checks, self.registry)
         self._numbers = itertools.count(1)

@@ -102,12 +102,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await bus.start()
     rules = InputRules(InputLimits(), lambda url: None)
     checks = Checks(request=check_request, url=rules.url, due=rules.instant)
-    calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks)
+    calls = ServiceCalls(bus, database.queries, registry, clock, limits, new_id, checks, database.secrets)
     app = Api(
         cast("Any", None),
         rules=rules,
         clock=clock,
         keys=NoKeys(),
+        api_keys=cast("Any", None),
         metrics=lambda: (b"", "text/plain"),
         metrics_open=True,
         agent=lambda: calls,

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
 from tests.support.ports import free_port
@@ -33,6 +34,7 @@ from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.errors import DefiniteFailure, StoreUnavailable
+from tocsin.model.secrets import SigningSecrets, new_secret
 from tocsin.ports.bus import InvalidMessage
 
 
@@ -83,6 +85,23 @@ async def test_a_call_that_succeeds() -> None:
         assert (begun.execution_id, begun.destination) == (execution_id, service.url.removesuffix("/do"))
         assert (finished.result, finished.correlation_id) == ("succeeded", "corr")
         assert (bench.executor.in_flight, bench.executor.held) == (0, 0)
+
+
+async def test_every_execution_of_a_signed_call_has_the_calls_id_and_the_secret_of_its_own_time() -> None:
+    first, second = new_secret(), new_secret()
+    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+        bench.tenant_secrets[bench.tenant_id] = SigningSecrets(first)
+        order = bench.order(service.url, body=b'{"n": 1}')
+        await bench.run(order)
+        message = bench.registry.open(order.envelope)
+        assert isinstance(message, StartExecution)
+        bench.tenant_secrets[bench.tenant_id] = SigningSecrets(second)
+        again = msgspec.structs.replace(message, execution_id=bench.new_id())
+        await bench.run(bench.delivery(again))
+        for arrival, secret in zip(service.arrivals, (first, second), strict=True):
+            headers = dict(arrival.headers)
+            assert headers["webhook-id"] == message.service_call_id
+            assert Webhook(secret).verify(arrival.body, headers) == {"n": 1}
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
 from tocsin.contract.attempts import Attempts
+from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.stores.memory import MemoryStore
 
 
 def refuse_private(url: str) -> str | None:
@@ -36,6 +38,7 @@ def refuse_private(url: str) -> str | None:
 class Keys:
     required: bool = False
     known: dict[str, ApiKey] = field(default_factory=dict)
+    stored: MemoryStore = field(default_factory=MemoryStore)
 
     def lookup(self, hash: str) -> ApiKey | None:
         return self.known.get(hash)
@@ -81,6 +84,7 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         agent=None if agent is None else partial(_same, agent.service_calls()),
         clock=SystemClock(),
         keys=keys,
+        api_keys=ApiKeys(keys.stored),
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
         attempts=Attempts(now_s=partial(next, itertools.count(0.0, 1_000.0))),

@@ -24,6 +24,7 @@ from tocsin.agent.messages import (
 )
 from tocsin.callbacks.plain import check_request
 from tocsin.model.envelope import Envelope
+from tocsin.model.secrets import SigningSecrets
 from tocsin.model.uuid7 import Uuid7Source
 
 
@@ -40,6 +41,14 @@ class Kept:
     idempotency_key: str | None
 
 
+class Secrets(dict[str, SigningSecrets]):
+    """TenantSecrets in memory."""
+
+    async def change(self, tenant_id: str, change: Callable[[SigningSecrets], SigningSecrets]) -> SigningSecrets:
+        self[tenant_id] = change(self.get(tenant_id, SigningSecrets()))
+        return self[tenant_id]
+
+
 @dataclass
 class FakeAgent:
     """A `Bus.request` and `CallQueries`. `fault` is raised by every request or read while it is set; `reply` answers
@@ -53,9 +62,11 @@ class FakeAgent:
     def __post_init__(self) -> None:
         self.new_id = Uuid7Source(now_us)
         self.registry = Registry(self.new_id, now_us)
+        self.secrets = Secrets()
         self.clear()
 
     def clear(self) -> None:
+        self.secrets.clear()
         self.calls: dict[Key, Kept] = {}
         self.runs: dict[Key, list[ExecutionRecord]] = {}
         self.entries: dict[Key, list[TraceEntry]] = {}
@@ -73,7 +84,7 @@ class FakeAgent:
         """What the HTTP layer is given."""
         bus: Any = self
         checks = Checks(request=self.check, url=self.check_url, due=self.check_due)
-        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks)
+        return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
 
     def change(self, key: Key, **fields: Any) -> None:
         """Rewrites fields of a call, as the other modules would in time."""

@@ -202,6 +202,14 @@ class FakeTimerService(TimerService):
         self._namespaces[name] = msgspec.structs.replace(self._namespaces[name], **wanted)
         return self._namespaces[name]
 
+    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
+        self._check(name)
+        known = self._namespaces[name]
+        secrets = known.signing.rotated(fresh, SystemClock().now_us(), grace_us, force=force)
+        changed = msgspec.structs.replace(known, secret=secrets.secret, previous_secrets=secrets.previous)
+        self._namespaces[name] = changed
+        return changed
+
     async def cluster(self) -> ClusterView:
         self._check("default")
         node = NodeView("node-1", "5f" * 16, "127.0.0.1:8080", alive=True, self=True, shards=1)

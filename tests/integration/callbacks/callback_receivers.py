@@ -152,7 +152,7 @@ def a_ring(url: str, **changes: Any) -> Ring:
         method="POST",
         headers=None,
         timeout_us=20_000_000,
-        secret=None,
+        secrets=(),
         traceparent=None,
     )._replace(**changes)
 

@@ -111,6 +111,14 @@ def test_namespaces_and_cluster(cli):
     (billing,) = (entry for entry in listed if entry["name"] == "billing")
     assert (billing["history"], billing["paused"], billing["signed"]) == ("failures", True, True)
     assert "billing" in cli("namespaces", "list").out
+    assert cli("tenants", "rotate-secret", "01890a5d-ac96-774b-bcce-b302099a8057").out.startswith("whsec_")
+    rotated = cli("namespaces", "rotate-secret", "billing", "--grace", "48h")
+    assert rotated.out.startswith("whsec_")
+    assert "signs, too, until" in rotated.err
+    pending = cli("namespaces", "rotate-secret", "billing")
+    assert (pending.code, "ROTATION_PENDING" in pending.err or "force" in pending.err) == (1, True)
+    forced = cli("namespaces", "rotate-secret", "billing", "--grace", "0s", "--force", "--json").json()
+    assert sorted(forced) == ["name", "secret"]
     assert cli("namespaces", "create", "billing").code == 1
     cluster = cli("cluster")
     assert cluster.code == 0, cluster.err

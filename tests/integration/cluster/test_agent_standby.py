@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from standardwebhooks.webhooks import Webhook
 
+from tests.support.calls import Inbox
 from tests.support.cluster import SOON, running, through, until, view
-from tests.support.http import Client
+from tests.support.http import Client, Receiver
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
@@ -55,6 +57,58 @@ async def text(server: ServerProcess, path: str) -> str:
 
 async def agents(server: ServerProcess) -> dict[str, bool | None]:
     return {shown["node"]: shown.get("agent") for shown in (await view(server))["nodes"]}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.slow
+async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_whoever_makes_them(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    inbox, tenant = Inbox(), _new_id()
+    async with Receiver(inbox) as receiver, running(*nodes):
+        clients = [Client(server.address) for server in nodes]
+        spec = {"method": "POST", "url": receiver.url, "headers": {"webhook-signature": "v1,own"}, "body": {"n": 1}}
+
+        async def signatures(asked: ServerProcess, secrets: list[str]) -> int:
+            """The call's number of signatures; each of the secrets verifies it."""
+            calls = len(inbox.calls)
+            status, made = await submit(asked, tenant, requestSpec=spec, dueAt="2020-01-01T00:00:00Z")
+            assert status == 202, made
+            headers = (await inbox.count(calls + 1))[-1].headers
+            if secrets:
+                assert headers["webhook-id"] == made["serviceCallId"]
+            for secret in secrets:
+                Webhook(secret).verify(headers[":body"], headers)
+            return headers["webhook-signature"].count("v1,")
+
+        async def rotate(client: Client, **fields: Any) -> tuple[int, Any]:
+            return await client.post("/api/v1/tenants/rotateSecret", {"tenantId": tenant.upper(), **fields})
+
+        one, two = nodes
+        assert await signatures(one, []) == 1
+        assert inbox.calls[-1].headers["webhook-signature"] == "v1,own"
+        # By the node that does not run the agent.
+        status, first = await rotate(clients[1])
+        assert (status, first["tenantId"], "previousUntil" in first) == (200, tenant, False)
+        assert await signatures(two, [first["secret"]]) == 1
+        status, second = await rotate(clients[0])
+        assert (status, "previousUntil" in second) == (200, True)
+        assert await signatures(one, [second["secret"], first["secret"]]) == 2
+        status, problem = await rotate(clients[1])
+        assert (status, problem["error"]) == (409, "ROTATION_PENDING")
+        status, trail = await clients[0].post("/api/v1/audit/list", {"action": "secret_rotated"})
+        assert [(entry["subject"], entry["details"]["of"]) for entry in trail["entries"]] == 2 * [(tenant, "tenant")]
+        assert first["secret"] not in str(trail)
+        # Whoever takes over knows what was acknowledged.
+        await one.kill()
+        assert await until_led_by(two, "two")
+        assert await signatures(two, [second["secret"], first["secret"]]) == 2
+        status, third = await rotate(clients[1], grace="0s", force=True)
+        assert status == 200
+        assert await signatures(two, [third["secret"]]) == 1
+        for client in clients:
+            client.close()
 
 
 @pytest.mark.timeout(400)

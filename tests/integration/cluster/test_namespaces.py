@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
 from tocsin.callbacks.signing import sign
@@ -87,3 +89,65 @@ async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: 
         await asyncio.sleep(max(began + 6_500_000 - now_us(), 0) / 1e6)
         assert [instant - acknowledged for instant in fired if instant > acknowledged] == []
         client.close()
+
+
+@pytest.mark.slow
+async def test_a_rotated_secret_signs_beside_the_new_one_at_every_node_until_its_instant(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    calls: list[tuple[int, dict[str, str]]] = []
+
+    def record(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:
+        calls.append((parse_instant(str(body["firedAt"])), headers))
+        return 200, b""
+
+    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    async with Receiver(record) as receiver, running(*servers):
+        await shared_by(servers, {"one", "two"})
+        clients = [Client(server.address) for server in servers]
+
+        async def fire(secrets: dict[str, int], batches: int = 1) -> None:
+            """Fires timers of both nodes; each call has exactly the signatures of the secrets before whose instant it was
+            made, in their order."""
+            calls.clear()
+            for number in range(batches):
+                timers = [
+                    {"namespace": "space", "id": f"t{n}", "delay": "1ms", "callbackUrl": receiver.url}
+                    for n in range(20)
+                ]
+                assert (await clients[number % 2].post("/api/v1/timers/batch/create", {"timers": timers}))[0] == 200
+                await until(lambda wanted=20 * (number + 1): _true(len(calls) == wanted))
+            for fired_at, headers in calls:
+                message = headers["webhook-id"], int(headers["webhook-timestamp"]), headers[":body"].encode()
+                wanted = [sign(secret, *message) for secret, before in secrets.items() if fired_at < before]
+                assert headers["webhook-signature"].split(" ") == wanted
+
+        ever = 2**63
+        wanted = {"name": "space", "secret": SECRET, "numShards": 16}
+        assert (await clients[0].post("/api/v1/namespaces/create", wanted))[0] == 200
+        await fire({SECRET: ever})
+        status, rotated = await clients[0].post("/api/v1/namespaces/rotateSecret", {"name": "space"})
+        assert status == 200, rotated
+        second, end = rotated["secret"], parse_instant(rotated["previousUntil"])
+        assert abs(end - now_us() - 86_400_000_000) < 60_000_000
+        await fire({second: ever, SECRET: end}, 2)
+
+        status, problem = await clients[1].post("/api/v1/namespaces/rotateSecret", {"name": "space"})
+        assert (status, problem["error"]) == (409, "ROTATION_PENDING")
+        assert rotated["previousUntil"] in problem["detail"]
+        forced = {"name": "space", "grace": "1s", "force": True}
+        status, rotated = await clients[1].post("/api/v1/namespaces/rotateSecret", forced)
+        assert status == 200
+        third, end = rotated["secret"], parse_instant(rotated["previousUntil"])
+        await fire({third: ever, second: end, SECRET: end}, 2)
+        await until(lambda: _true(now_us() >= end))
+        await fire({third: ever}, 2)
+        _, listed = await clients[0].post("/api/v1/namespaces/list", {})
+        shown = next(one for one in listed["namespaces"] if one["name"] == "space")
+        assert (shown["signed"], "previousSecretUntil" in shown) == (True, False)
+        for client in clients:
+            client.close()
+
+
+async def _true(what: bool) -> bool:
+    return what

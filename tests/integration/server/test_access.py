@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.support.calls import Api, Inbox
+from tests.support.cluster import node, running
 from tests.support.command import command
 from tests.support.http import Receiver
 from tests.support.needs import lacking
@@ -294,3 +295,133 @@ async def test_a_folder_with_other_files_stays_as_it_is_but_ours_in_it(tmp_path:
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert modes == {"notes.txt": 0o644, "tocsin.db": 0o600}
     assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+async def test_keys_are_made_listed_and_revoked_by_api_within_the_callers_own(
+    reachable: tuple[ServerProcess, str],
+) -> None:
+    server, secret = reachable
+    admin = Caller(server, secret)
+    status, made = await admin("keys/create", role="admin", name="orders team", namespaces=["orders", "invoices"])
+    assert (status, made["role"], made["namespaces"], made["name"]) == (
+        200, "admin", ["orders", "invoices"], "orders team",
+    )  # fmt: skip
+    # At once, at the node that made it.
+    team = Caller(server, made["key"])
+    assert (await admin("namespaces/create", name="orders"))[0] == 200
+    status, narrow = await team("keys/create", role="write", namespaces=["orders"], expiresAt="2099-01-01T00:00:00Z")
+    assert (status, narrow["expiresAt"]) == (200, "2099-01-01T00:00:00Z")
+    writer = Caller(server, narrow["key"])
+    timer = {"namespace": "orders", "id": "t", "delay": "1h", "callbackUrl": PUBLIC}
+    assert (await writer("timers/create", **timer))[0] == 200
+    for caller, body in (
+        (team, {"role": "read"}),
+        (team, {"role": "read", "namespaces": ["default"]}),
+        (team, {"role": "read", "tenants": ["01890a5d-ac96-774b-bcce-b302099a8057"]}),
+        (writer, {"role": "read", "namespaces": ["orders"]}),
+    ):
+        status, problem = await caller("keys/create", **body)
+        assert (status, problem["error"]) == (403, "FORBIDDEN"), body
+    status, problem = await admin("keys/create", role="god", namespaces=["no spaces"])
+    assert (status, problem["errors"][0]["path"]) == (400, "role")
+    assert "read, write, admin" in problem["errors"][0]["reason"]
+
+    async def listed(caller: Caller) -> set[str]:
+        status, answer = await caller("keys/list")
+        assert status == 200
+        assert made["key"] not in str(answer) and "hash" not in str(answer)
+        return {key["keyId"] for key in answer["keys"]}
+
+    everybody = await listed(admin)
+    assert len(everybody) == 3
+    assert await listed(team) == {made["keyId"], narrow["keyId"]}
+    assert (await writer("keys/list"))[0] == 403
+    (own,) = everybody - {made["keyId"], narrow["keyId"]}
+    status, problem = await team("keys/revoke", keyId=own)
+    assert (status, problem["error"]) == (404, "KEY_NOT_FOUND")
+    assert (await writer("keys/revoke", keyId=made["keyId"]))[0] == 403
+    assert await team("keys/revoke", keyId=narrow["keyId"]) == (204, None)
+    assert (await writer("timers/get", namespace="orders", timerId="t"))[0] == 401
+    assert (await team("keys/revoke", keyId=narrow["keyId"]))[0] == 404
+    _, trail = await admin("audit/list", action=["key_created", "key_deleted"])
+    assert [(entry["action"], entry["keyId"], entry["subject"], entry["source"]) for entry in trail["entries"]] == [
+        ("key_deleted", made["keyId"], narrow["keyId"], "api"),
+        ("key_created", made["keyId"], narrow["keyId"], "api"),
+        ("key_created", own, made["keyId"], "api"),
+        ("key_created", None, own, "cli"),
+    ]
+
+
+async def test_a_secret_is_rotated_by_who_administers_its_namespace_or_tenant(
+    reachable: tuple[ServerProcess, str],
+) -> None:
+    server, secret = reachable
+    admin = Caller(server, secret)
+    tenant, other = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
+    assert (await admin("namespaces/create", name="orders"))[0] == 200
+
+    async def made(**scope: Any) -> Caller:
+        status, key = await admin("keys/create", **scope)
+        assert status == 200, key
+        return Caller(server, key["key"])
+
+    namespace_admin = await made(role="admin", namespaces=["orders"])
+    tenant_admin = await made(role="admin", tenants=[tenant])
+    writer = await made(role="write")
+    orders, default = {"name": "orders"}, {"name": "default"}
+    mine, theirs = {"tenantId": tenant.upper()}, {"tenantId": other}
+    for caller, kind, body, status in (
+        (admin, "namespaces", default, 200),
+        (admin, "tenants", theirs, 200),
+        (namespace_admin, "namespaces", orders, 200),
+        (namespace_admin, "namespaces", default, 403),
+        (namespace_admin, "tenants", mine, 403),
+        (tenant_admin, "tenants", mine, 200),
+        (tenant_admin, "tenants", mine, 200),
+        (tenant_admin, "tenants", mine, 409),
+        (tenant_admin, "tenants", theirs, 403),
+        (tenant_admin, "namespaces", orders, 403),
+        (writer, "namespaces", orders, 403),
+        (writer, "tenants", mine, 403),
+        (Caller(server, None), "namespaces", orders, 401),
+        (Caller(server, None), "tenants", mine, 401),
+        (admin, "namespaces", {"name": "nowhere"}, 404),
+        (admin, "namespaces", {**orders, "secret": "hunter2"}, 400),
+        (admin, "namespaces", {**orders, "grace": "31d"}, 400),
+        (admin, "tenants", {"tenantId": "acme", "grace": "soon"}, 400),
+    ):
+        got, answer = await caller(f"{kind}/rotateSecret", **body)
+        assert got == status, (kind, body, answer)
+        assert "hunter2" not in str(answer)
+    assert [error["path"] for error in answer["errors"]] == ["tenantId", "grace"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--host", "0.0.0.0", "--insecure")])
+async def test_nobody_without_a_key_manages_keys(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    server = ServerProcess(tmp_path / "data", *flags, env=REFRESH)
+    await server.start()
+    anybody = Caller(server, None)
+    for operation, body in {"create": {"role": "admin"}, "list": {}, "revoke": {"keyId": "x"}}.items():
+        status, problem = await anybody(f"keys/{operation}", **body)
+        assert (status, problem["error"]) == (401, "UNAUTHENTICATED"), operation
+        assert "tocsin keys create --role admin" in problem["detail"]
+    admin = Caller(server, await make_key(server, "--role", "admin"))
+    await admin.until(200, "keys/list")
+    assert (await admin("keys/create", role="read"))[0] == 200
+    await server.stop()
+
+
+async def test_every_node_learns_of_keys_made_and_revoked_at_another(tmp_path: Path, postgresql_url: str) -> None:
+    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    for server in servers:
+        server.env |= REFRESH
+    code, out, err = await command("keys", "create", "--store", postgresql_url, "--role", "admin")
+    assert code == 0, err
+    async with running(*servers):
+        here, there = (Caller(server, out.strip()) for server in servers)
+        status, made = await here("keys/create", role="read")
+        assert status == 200
+        await Caller(servers[1], made["key"]).until(200, "namespaces/list")
+        assert await there("keys/revoke", keyId=made["keyId"]) == (204, None)
+        assert (await Caller(servers[1], made["key"])("namespaces/list"))[0] == 401
+        await Caller(servers[0], made["key"]).until(401, "namespaces/list")

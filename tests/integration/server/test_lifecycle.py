@@ -140,6 +140,42 @@ async def test_a_namespace_with_a_secret_signs(server: ServerProcess) -> None:
         assert Webhook(secret).verify(call.headers[":body"], call.headers) == call.body
 
 
+async def test_an_acknowledged_rotation_outlives_a_killed_process(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    inbox = Inbox()
+    first = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+    async with Receiver(inbox) as receiver:
+        await server.start()
+        api = Api(server)
+        assert (await api("namespaces/rotateSecret", name="default", secret=first))[1] == {
+            "name": "default",
+            "secret": first,
+        }
+        status, rotated = await api("namespaces/rotateSecret", name="default")
+        assert status == 200
+        await server.kill()
+        await server.start()
+        api = Api(server)
+        await api.create("s", receiver.url)
+        (call,) = await inbox.count(1)
+        for secret in (first, rotated["secret"]):
+            assert Webhook(secret).verify(call.headers[":body"], call.headers) == call.body
+        _, listed = await api("namespaces/list")
+        assert listed["namespaces"][0]["previousSecretUntil"] == rotated["previousUntil"]
+        assert rotated["secret"] not in json.dumps(listed)
+        # A change of the secret by itself ends the rotation.
+        assert (await api("namespaces/update", name="default", secret=first))[0] == 200
+        await api.create("t", receiver.url)
+        call = (await inbox.count(2))[1]
+        assert Webhook(first).verify(call.headers[":body"], call.headers) == call.body
+        assert " " not in call.headers["webhook-signature"]
+        _, trail = await api("audit/list", action="secret_rotated")
+        assert [(entry["subject"], entry["details"]) for entry in trail["entries"]] == 2 * [
+            ("default", {"of": "namespace", "grace": "1d", "force": False})
+        ]
+        await server.stop()
+
+
 async def test_history_modes(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox(answers=[(200, b""), (400, b"")])
     async with Receiver(inbox) as receiver:

@@ -244,6 +244,7 @@ async def test_a_read_key_sees_no_buttons_and_is_refused(start: Start) -> None:
         "/ui/cancel/matching?namespace=default": {"asked": "9999999999999999", "sure": "yes"},
         "/namespaces/create": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
+        "/namespaces/rotate": {"name": "default"},
     }.items():
         assert (await reader.post(path, {**name, **fields})).status_code == 403, path
     for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default&all=yes"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.agent.messages import Key, RequestSpec
+from tocsin.model.secrets import SigningSecrets
 
 
 class CallRecord(NamedTuple):
@@ -92,3 +93,11 @@ class CallQueries(Protocol):
     async def trace(self, key: Key) -> list[TraceEntry]:
         """Everything that is known by the correlation id of this call, of its tenant alone, in the order of time: rows of
         the tables and messages."""
+
+
+class TenantSecrets(Protocol):
+    """With what service calls are signed."""
+
+    async def change(self, tenant_id: str, change: Callable[[SigningSecrets], SigningSecrets]) -> SigningSecrets:
+        """Stores what `change` makes of the tenant's secrets, and returns it once it is durable and every call that begins
+        is signed so. What `change` raises is raised, and nothing stored. Raises StoreError."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, Place, TraceEntry
+from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, Place, TenantSecrets, TraceEntry
 from tocsin.agent.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
@@ -28,6 +28,7 @@ from tocsin.model.errors import (
     TocsinError,
     TooManyTags,
 )
+from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.ports.clock import Clock
 
@@ -86,6 +87,7 @@ class ServiceCalls:
         limits: AgentLimits,
         new_id: Callable[[], str],
         checks: Checks,
+        secrets: TenantSecrets,
     ) -> None:
         self._bus = bus
         self._queries = queries
@@ -93,6 +95,7 @@ class ServiceCalls:
         self._clock = clock
         self._new_id = new_id
         self._rules = CallRules(limits, checks)
+        self._secrets = secrets
         #: The limits in force.
         self.limits = limits
 
@@ -125,6 +128,15 @@ class ServiceCalls:
         """Forgets a call that is still Scheduled. ServiceCallNotFound, ServiceCallNotScheduled."""
         key = self._rules.key(tenant_id, service_call_id)
         await self._command(DeleteServiceCall(key.service_call_id), key.tenant_id, correlation_id)
+
+    async def rotate_secret(self, tenant_id: str, fresh: str, grace_us: int, *, force: bool = False) -> SigningSecrets:
+        """Signs the tenant's calls with `fresh` from now on, and for the grace with the secret it replaces, too.
+        RotationPending; StoreError."""
+
+        def change(known: SigningSecrets) -> SigningSecrets:
+            return known.rotated(fresh, self._clock.now_us(), grace_us, force=force)
+
+        return await self._secrets.change(tenant_id.lower(), change)
 
     async def get(self, tenant_id: str, service_call_id: str) -> CallDetail:
         """One call. ServiceCallNotFound."""

@@ -10,7 +10,7 @@ from tocsin.agent.execution.batches import Batches
 from tocsin.agent.execution.conclusion import conclude
 from tocsin.agent.execution.order import Order
 from tocsin.agent.execution.outgoing import prepare
-from tocsin.agent.execution.ports import ExecutionLog, ExecutionStart
+from tocsin.agent.execution.ports import ExecutionLog, ExecutionStart, TenantSecrets
 from tocsin.agent.execution.recovery import recover
 from tocsin.agent.execution.slots import Slots
 from tocsin.agent.limits import AgentLimits
@@ -19,7 +19,7 @@ from tocsin.model.answer import NoResponse, NotSent
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Delivery
 from tocsin.ports.clock import Clock
-from tocsin.ports.http import Requester, Result
+from tocsin.ports.http import Requester, Result, Signing
 
 #: The longest pause before a request that could not be sent is tried again. It is short: what was lacking on this machine is
 #: mostly there again in a moment, and the call is late.
@@ -41,6 +41,7 @@ class Executor:
     def __init__(
         self,
         log: ExecutionLog,
+        secrets: TenantSecrets,
         requester: Requester,
         registry: Registry,
         clock: Clock,
@@ -48,6 +49,7 @@ class Executor:
         observe: AgentObserver,
     ) -> None:
         self._log = log
+        self._secrets = secrets
         self._requester = requester
         self._registry = registry
         self._clock = clock
@@ -148,6 +150,10 @@ class Executor:
         pending = [order for order in batch if not order.logged]
         now_us = self._clock.now_us()
         try:
+            # Before anything is logged: if it fails, nothing has begun.
+            secrets = await self._secrets.find({order.tenant_id for order in pending})
+            for order in pending:
+                order.signing = secrets.get(order.tenant_id)
             added = await self._log.begin([self._started(order, now_us) for order in pending])
             for order in pending:
                 if order.execution_id in added:
@@ -225,6 +231,8 @@ class Executor:
         if request is None or isinstance(request, NoResponse):
             self._answered(order, Result(request or NoResponse("INVALID_REQUEST", final=True), None, 0))
         else:
+            if order.signing is not None:
+                request = request._replace(signing=Signing(order.service_call_id, order.signing))
             self._requester.send(request, partial(self._answered, order))
 
     def _answered(self, order: Order, result: Result) -> None:

@@ -6,6 +6,7 @@ from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.agent.messages import RequestSpec
 from tocsin.model.answer import NoResponse
 from tocsin.model.envelope import Envelope
+from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery
 from tocsin.ports.http import Request
 
@@ -28,6 +29,7 @@ class Order:
         "result",
         "secrets",
         "service_call_id",
+        "signing",
         "spec",
         "start",
         "tenant_id",
@@ -49,6 +51,8 @@ class Order:
         self.destination = destination
         #: What is sent, or why nothing can be.
         self.request: Request | NoResponse | None = None
+        #: With what its request is signed; None: it is not.
+        self.signing: SigningSecrets | None = None
         #: Secrets that were sent, to be taken out of what comes back.
         self.secrets: tuple[bytes, ...] = ()
         self.start: tuple[ExecutionStart, Envelope] | None = None

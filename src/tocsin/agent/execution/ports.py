@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from tocsin.agent.messages import Key
 from tocsin.model.envelope import Envelope
+from tocsin.model.secrets import SigningSecrets
 
 
 class ExecutionStart(NamedTuple):
@@ -66,3 +67,10 @@ class ExecutionLog(Protocol):
 
     async def report(self, events: Sequence[Envelope]) -> None:
         """Adds events about rows to the outbox; the rows stay as they are."""
+
+
+class TenantSecrets(Protocol):
+    """With what service calls are signed."""
+
+    async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
+        """The secrets of those of the tenants that have any, as they are now. Raises StoreError."""

@@ -16,6 +16,7 @@ from tocsin.agent.adapters.sql.service_calls import SqlServiceCalls
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.adapters.sql.sqlite import SqliteDatabase
 from tocsin.agent.adapters.sql.tables import agent_identity
+from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
 from tocsin.agent.adapters.sql.timer_schedules import SqlTimerStore
 from tocsin.model.errors import ConfigError
 
@@ -41,6 +42,7 @@ class AgentDatabase:
         self.timers = SqlTimerStore(self._database)
         self.executions = SqlExecutionLog(self._database, self.outbox)
         self.queries = SqlCallQueries(self._database)
+        self.secrets = SqlTenantSecrets(self._database)
 
     @property
     def backend(self) -> Database:

@@ -237,3 +237,13 @@ agent_heartbeat = Table(
     CheckConstraint("id = 1", name="ck_agent_heartbeat_only_one"),
     sqlite_strict=True,
 )
+
+#: Ours: with what a tenant's service calls are signed, as `tocsin.model.secrets` encodes it.
+tenant_secrets = Table(
+    "tenant_secrets",
+    metadata,
+    Column("tenant_id", Key, nullable=False),
+    Column("secrets", Json, nullable=False),
+    PrimaryKeyConstraint("tenant_id", name="pk_tenant_secrets"),
+    sqlite_strict=True,
+)

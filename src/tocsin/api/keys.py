@@ -1,0 +1,68 @@
+"""Handlers of the API keys' operations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from tocsin.api.call import Call, Handler, Page, shown_once
+from tocsin.contract import wire
+from tocsin.contract.access import require_grant
+from tocsin.contract.convert import created_key, key_wanted, keys_answer
+from tocsin.contract.errors import Unauthenticated
+from tocsin.contract.reading import JsonReader
+from tocsin.keys import ApiKeys, make
+from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.ports.audit import AuditLog
+
+
+class KeyHandlers:
+    """Create, list, revoke. None of it without a key: a key would outlast the state in which nobody needs one, and stay
+    with whoever was there first."""
+
+    def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
+        self._keys = keys
+        self._audit = audit
+        self._encode = msgspec.json.Encoder().encode
+        self._create = JsonReader(wire.CreateKey)
+        self._list = JsonReader(wire.ListKeys)
+        self._revoke = JsonReader(wire.RevokeKey)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {"createKey": self.create, "listKeys": self.list, "revokeKey": self.revoke}
+
+    async def create(self, call: Call) -> Page:
+        """A new key."""
+        caller = _caller(call)
+        key, secret = make(key_wanted(self._create.read(call.body)), call.now_us)
+        require_grant(caller, key)
+        await self._keys.add(key, partial(self._write_down, call))
+        return shown_once(self._encode(created_key(key, secret)))
+
+    async def list(self, call: Call) -> bytes:
+        """Those that the caller's covers."""
+        caller = _caller(call)
+        if call.body:
+            self._list.read(call.body)
+        return self._encode(keys_answer(await self._keys.seen_by(caller)))
+
+    async def revoke(self, call: Call) -> bytes:
+        """Ends one."""
+        caller = _caller(call)
+        await self._keys.revoke(self._revoke.read(call.body).key_id, caller, partial(self._write_down, call))
+        return b""
+
+    async def _write_down(self, call: Call, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+        await self._audit.write(action, call.actor, key_id, details)
+
+
+def _caller(call: Call) -> ApiKey:
+    if call.key is None:
+        raise Unauthenticated(
+            "keys are managed with an admin key alone, also where nothing else needs one; make the first with "
+            "`tocsin keys create --role admin` on the server's machine"
+        )
+    return call.key

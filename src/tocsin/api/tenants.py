@@ -1,0 +1,60 @@
+"""Handler of what concerns a tenant as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from tocsin.api.call import Call, Handler, Page, shown_once
+from tocsin.api.service_calls import AgentSource
+from tocsin.contract import agent_wire as wire
+from tocsin.contract.access import require_tenant
+from tocsin.contract.audit import rotation_details
+from tocsin.contract.convert import Intake
+from tocsin.contract.instants import format_instant
+from tocsin.contract.reading import JsonReader
+from tocsin.model.access import Role
+from tocsin.model.audit import AuditAction
+from tocsin.model.errors import FieldError, Unavailable
+from tocsin.model.uuid7 import is_uuid7
+from tocsin.ports.audit import AuditLog
+
+
+class TenantHandlers:
+    """Rotate the secret."""
+
+    def __init__(self, agent: AgentSource, intake: Intake, audit: AuditLog) -> None:
+        self._agent = agent
+        self._intake = intake
+        self._audit = audit
+        self._encode = msgspec.json.Encoder().encode
+        self._rotate = JsonReader(wire.RotateTenantSecret)
+
+    def by_name(self) -> dict[str, Handler]:
+        """The handlers by operation."""
+        return {"rotateTenantSecret": self.rotate}
+
+    async def rotate(self, call: Call) -> Page:
+        """Replaces the secret with which the tenant's calls are signed."""
+        sent = self._rotate.read(call.body)
+        if call.key is not None:
+            require_tenant(call.key, Role.ADMIN, sent.tenant_id)
+        tenant_id = sent.tenant_id.lower()
+        errors = []
+        if not is_uuid7(tenant_id):
+            reason = "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057"
+            errors.append(FieldError("tenantId", reason))
+        rotation = self._intake.rotation(sent, errors)
+        agent = self._agent()
+        if agent is None:
+            raise Unavailable("the service agent has just gone over to another node; try again")
+        signing = await agent.rotate_secret(tenant_id, rotation.secret, rotation.grace_us, force=rotation.force)
+        details = rotation_details("tenant", rotation)
+        await self._audit.write(AuditAction.SECRET_ROTATED, call.actor, tenant_id, details)
+        previous_until = signing.previous_until(call.now_us)
+        answer = wire.RotatedTenantSecret(
+            tenant_id=tenant_id,
+            secret=rotation.secret,
+            previous_until=UNSET if previous_until is None else format_instant(previous_until),
+        )
+        return shown_once(self._encode(answer))

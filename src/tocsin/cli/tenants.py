@@ -1,0 +1,40 @@
+"""`tocsin tenants`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Tenants: with what their service calls are signed.",
+    epilog="Example: tocsin tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f",
+)
+
+
+@app.callback()
+def tenants() -> None:
+    """Has the one command keep its name."""
+
+
+@app.command("rotate-secret", epilog="Example: tocsin tenants rotate-secret 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
+def rotate_secret(
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", envvar="TOCSIN_TENANT", help="The tenant's id.")],
+    secret: NewSecret = None,
+    grace: Grace = None,
+    force: Force = False,
+    server: Server = SERVER_DEFAULT,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign a tenant's service calls with a new secret; the former one signs, too, until the grace ends."""
+    from tocsin.cli.client import Client
+
+    with Client(server, key) as client:
+        answer = client.post("/tenants/rotateSecret", rotation("tenantId", tenant, secret, grace, force))
+    show_rotation(answer, as_json)

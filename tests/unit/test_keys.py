@@ -1,0 +1,146 @@
+"""Who may make, see and revoke which API key, and which keys can be made at all."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, Wanted, beyond, make
+from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
+from tocsin.stores.memory import MemoryStore
+
+NOW = 1_801_396_800_000_000
+DAY = 86_400_000_000
+ONE, TWO = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
+READ, WRITE, ADMIN = Role.READ, Role.WRITE, Role.ADMIN
+ANYWHERE: tuple[str, ...] = ()
+
+
+def key(
+    role: Role, namespaces: tuple[str, ...] = (), tenants: tuple[str, ...] = (), expires_at: int | None = None
+) -> ApiKey:
+    return ApiKey("k", "h", role, namespaces, tenants, NOW, "", expires_at)
+
+
+@pytest.mark.parametrize(
+    ("maker", "made", "why_not"),
+    [
+        (key(ADMIN), key(ADMIN), None),
+        (key(ADMIN), key(READ, ("a",)), None),
+        (key(ADMIN), key(WRITE, (), (ONE,)), None),
+        (key(WRITE), key(READ), "role admin"),
+        (key(READ), key(READ), "role admin"),
+        (key(WRITE, ("a",)), key(READ, ("a",)), "role admin"),
+        (key(ADMIN, ("a", "b")), key(ADMIN, ("a",)), None),
+        (key(ADMIN, ("a", "b")), key(READ, ("b", "a")), None),
+        (key(ADMIN, ("a", "b")), key(READ), "limited to a, b"),
+        (key(ADMIN, ("a",)), key(READ, ("a", "b")), "limited to a"),
+        (key(ADMIN, ("a",)), key(READ, ("A",)), "limited to a"),
+        (key(ADMIN, ("a",)), key(READ, (), (ONE,)), "limited to a"),
+        (key(ADMIN, ("a",)), key(READ, ("a",), (ONE,)), "limited to a"),
+        (key(ADMIN, (), (ONE,)), key(ADMIN, (), (ONE.upper(),)), None),
+        (key(ADMIN, (), (ONE,)), key(READ, (), (TWO,)), f"limited to {ONE}"),
+        (key(ADMIN, (), (ONE,)), key(READ, ("a",)), f"limited to {ONE}"),
+        (key(ADMIN, ("a",), (ONE,)), key(WRITE, (), (ONE,)), None),
+        (key(ADMIN, ("a",), (ONE,)), key(WRITE, ("a",), (ONE,)), None),
+        (key(ADMIN, expires_at=NOW + DAY), key(READ), "expires at"),
+        (key(ADMIN, expires_at=NOW + DAY), key(READ, expires_at=NOW + DAY + 1), "expires at"),
+        (key(ADMIN, expires_at=NOW + DAY), key(READ, expires_at=NOW + DAY), None),
+        (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
+    ],
+)
+def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
+    reason = beyond(made, maker)
+    assert (reason is None) == (why_not is None), reason
+    if why_not is not None:
+        assert why_not in str(reason)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "paths"),
+    [
+        (Wanted(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
+        (Wanted(READ, (), ("acme", ONE)), ["tenants[0]"]),
+        (Wanted(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
+        (Wanted(READ, name="a\u202eb"), ["name"]),
+        (Wanted(READ, name="x" * 256), ["name"]),
+        (Wanted(READ, expires_at=NOW), ["expiresAt"]),
+        (Wanted(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
+        (Wanted(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
+    ],
+)
+def test_bad_wishes_are_refused_with_all_bad_fields(wanted: Wanted, paths: list[str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        make(wanted, NOW)
+    assert [error.path for error in refused.value.errors] == paths
+
+
+def test_the_secret_is_known_by_its_hash_alone() -> None:
+    made, secret = make(Wanted(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
+    assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
+    assert secret.split("_", 2)[:2] == ["tk", made.key_id]
+
+
+def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        await store.open(1)
+        trail: list[tuple[str, str]] = []
+        changes = 0
+
+        async def changed() -> None:
+            nonlocal changes
+            changes += 1
+
+        async def write_down(action: str, key_id: str, details: object) -> None:
+            trail.append((str(action), key_id))
+
+        keys = ApiKeys(store, changed)
+        for key_id, scope in {"all": (), "a": ("a",), "ab": ("a", "b"), "c": ("c",)}.items():
+            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), write_down)
+            assert first == (key_id == "all")
+        assert [one.key_id for one in await keys.seen_by(None)] == ["a", "ab", "all", "c"]
+        assert [one.key_id for one in await keys.seen_by(key(ADMIN))] == ["a", "ab", "all", "c"]
+        viewer = key(ADMIN, ("a", "b"))
+        assert [one.key_id for one in await keys.seen_by(viewer)] == ["a", "ab"]
+        for beyond_reach in ("all", "c", "none"):
+            with pytest.raises(KeyNotFound):
+                await keys.revoke(beyond_reach, viewer, write_down)
+        await keys.revoke("a", viewer, write_down)
+        assert {one.key_id for one in await store.api_keys()} == {"all", "ab", "c"}
+        assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
+        assert changes == 5
+
+    asyncio.run(run())
+
+
+def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        await store.open(1)
+
+        async def write_down(action: object, key_id: str, details: object) -> None:
+            raise StoreUnavailable("full")
+
+        with pytest.raises(StoreUnavailable):
+            await ApiKeys(store).add(key(ADMIN), write_down)
+        assert await store.api_keys() == []
+
+    asyncio.run(run())
+
+
+def test_there_is_an_end_to_keys() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        await store.open(1)
+        for number in range(KEYS_MAX):
+            await store.put_api_key(ApiKey(str(number), str(number), READ))
+
+        async def write_down(action: object, key_id: str, details: object) -> None: ...
+
+        with pytest.raises(TooManyKeys, match="revoke"):
+            await ApiKeys(store).add(key(READ), write_down)
+
+    asyncio.run(run())

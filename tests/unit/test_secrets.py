@@ -1,0 +1,87 @@
+"""Which secrets sign, by a clock that the test sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.callbacks.signing import check_secret
+from tocsin.model.errors import RotationPending
+from tocsin.model.instants import format_instant
+from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.model.secrets import SIGNING_MAX, SigningSecrets, decode_secrets, encode_secrets, new_secret
+
+HOUR = 3_600_000_000
+NOW = 1_801_396_800_000_000
+FIRST = SigningSecrets().rotated("a", NOW, HOUR)
+ROTATED = FIRST.rotated("b", NOW, HOUR)
+
+
+def test_the_first_secret_signs_alone() -> None:
+    assert SigningSecrets().at(NOW) == ()
+    assert FIRST.at(NOW) == ("a",)
+    assert FIRST.previous_until(NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("after_us", "signing"), [(0, ("b", "a")), (HOUR - 1, ("b", "a")), (HOUR, ("b",)), (2 * HOUR, ("b",))]
+)
+def test_both_sign_until_the_grace_ends_the_newest_first(after_us: int, signing: tuple[str, ...]) -> None:
+    assert ROTATED.at(NOW + after_us) == signing
+    assert ROTATED.previous_until(NOW + after_us) == (NOW + HOUR if len(signing) > 1 else None)
+    assert ROTATED.kept(NOW + after_us).at(NOW) == signing
+
+
+def test_within_the_grace_only_a_forced_rotation_is_made() -> None:
+    with pytest.raises(RotationPending, match=format_instant(NOW + HOUR)):
+        ROTATED.rotated("c", NOW + HOUR - 1, HOUR)
+    assert ROTATED.rotated("c", NOW + HOUR, HOUR).at(NOW + HOUR) == ("c", "b")
+
+
+def test_a_forced_rotation_keeps_what_receivers_may_know() -> None:
+    """Who never got the answer of the first rotation rotates again: receivers know only `a`."""
+    forced = ROTATED.rotated("c", NOW + HOUR // 2, HOUR, force=True)
+    assert forced.at(NOW + HOUR - 1) == ("c", "b", "a")
+    assert forced.at(NOW + HOUR) == ("c", "b")
+    assert forced.at(NOW + HOUR // 2 + HOUR) == ("c",)
+
+
+def test_a_forced_rotation_lengthens_nothing_and_shortens_what_it_says() -> None:
+    assert ROTATED.rotated("c", NOW, 0, force=True).at(NOW) == ("c",)
+    assert ROTATED.rotated("c", NOW, HOUR // 2, force=True).at(NOW + HOUR // 2) == ("c",)
+    assert ROTATED.rotated("c", NOW, 9 * HOUR, force=True).at(NOW + HOUR) == ("c", "b")
+
+
+def test_no_more_sign_than_may() -> None:
+    secrets = FIRST
+    for number in range(10):
+        secrets = secrets.rotated(f"s{number}", NOW, HOUR, force=True)
+    assert secrets.at(NOW) == ("s9", "s8", "s7")
+    assert len(secrets.at(NOW)) == SIGNING_MAX
+
+
+def test_without_a_grace_the_replaced_one_is_gone_at_once() -> None:
+    assert FIRST.rotated("b", NOW, 0) == SigningSecrets("b")
+
+
+def test_the_same_rotation_again_changes_nothing() -> None:
+    assert ROTATED.rotated("b", NOW + 1, HOUR) == ROTATED
+    assert ROTATED.rotated("b", NOW + 1, 0) == SigningSecrets("b")
+    assert FIRST.rotated("a", NOW, HOUR) == FIRST
+
+
+def test_a_rotation_back_leaves_no_secret_twice() -> None:
+    assert ROTATED.rotated("a", NOW, HOUR, force=True).at(NOW) == ("a", "b")
+
+
+def test_the_stored_forms() -> None:
+    assert decode_secrets(encode_secrets(ROTATED)) == ROTATED
+    namespace = Namespace("n", 1, 0, 0, secret=ROTATED.secret, previous_secrets=ROTATED.previous)
+    assert decode_namespace(encode_namespace(namespace)).signing == ROTATED
+    earlier = b'{"name":"n","num_shards":1,"created_at":0,"updated_at":0,"secret":"a"}'
+    assert decode_namespace(earlier).signing == FIRST
+
+
+def test_made_secrets_can_sign_and_differ() -> None:
+    made = {new_secret() for _ in range(10)}
+    assert len(made) == 10
+    assert [check_secret(secret) for secret in made] == [None] * 10
