@@ -92,7 +92,8 @@ def test_examples_of_answers_and_problems_are_as_described() -> None:
 def test_webhook_is_what_is_sent(open_server: Served) -> None:
     ring = Ring(
         namespace="default", timer_id="a", message_id="m-1", url="https://a.example/", method="POST", headers=None,
-        payload=msgspec.Raw(b'{"order":17}'), execute_at=0, fired_at=1, attempt=1, timeout_us=1, secrets=("whsec_" + "A" * 32,),
+        payload=msgspec.Raw(b'{"order":17}'), execute_at=0, fired_at=1, attempt=1, timeout_us=1,
+        secrets=("whsec_" + 32 * "A",),
         traceparent=None,
     )  # fmt: skip
     head, _, body = compose(ring, parse_url("https://a.example/"), 1, CallbackLimits()).partition(b"\r\n\r\n")
