@@ -1,10 +1,10 @@
-"""A webhook receiver that trusts nobody: it checks signatures and rings once however often a callback comes.
+"""A webhook receiver that trusts nobody, and does the work of each firing once however often its callback comes.
 
     TOCSIN_SECRET=whsec_… python examples/receiver.py [port]
 
 The secret is what `tocsin namespaces create billing --secret new` printed. Signatures follow Standard Webhooks; nothing
-but Python's standard library is needed. A receiver that counts remembers the ids in its database, in the transaction
-that does the work; this one keeps the latest in memory.
+but Python's standard library is needed. The id of a firing, its work and its answer are one transaction in the file
+`receiver.db`: a crash at any moment leaves all of them or none.
 """
 
 from __future__ import annotations
@@ -14,17 +14,23 @@ import hashlib
 import hmac
 import json
 import os
+import sqlite3
 import sys
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
 
 #: Older or newer messages are refused, so that a recorded one can't be played again later.
 TOLERANCE_S = 300
-IDS_REMEMBERED_MAX = 100_000
+#: Longer than any attempt of a firing can come after its first: the default policy ends after 8.5 hours.
+REMEMBERED_S = 7 * 86_400
 BODY_BYTES_MAX = 1024 * 1024
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS handled (id TEXT PRIMARY KEY, answer TEXT NOT NULL, handled_at REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS handled_by_age ON handled (handled_at);
+CREATE TABLE IF NOT EXISTS reminders (timer TEXT NOT NULL, due TEXT NOT NULL, payload TEXT NOT NULL);
+"""
 
 
 def verified(secret: str, headers: Mapping[str, str], body: bytes, now_s: float) -> bool:
@@ -39,43 +45,56 @@ def verified(secret: str, headers: Mapping[str, str], body: bytes, now_s: float)
     if abs(now_s - timestamp) > TOLERANCE_S:
         return False
     wanted = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
-    # All of them are looked at: while a secret is being changed there are two.
+    # All of them are compared: while a secret is being changed there are two.
     return any(hmac.compare_digest(wanted, signature) for signature in signatures)
 
 
-class Seen:
-    """The `webhook-id`s of firings whose work is done. All attempts of a firing bring the same."""
-
-    def __init__(self) -> None:
-        self._ids: OrderedDict[str, None] = OrderedDict()
-        self._lock = Lock()
-
-    def __contains__(self, webhook_id: str) -> bool:
-        with self._lock:
-            return webhook_id in self._ids
-
-    def add(self, webhook_id: str) -> None:
-        """Remembers it, and forgets the oldest if there are too many."""
-        with self._lock:
-            self._ids[webhook_id] = None
-            if len(self._ids) > IDS_REMEMBERED_MAX:
-                self._ids.popitem(last=False)
+def connect(path: str) -> sqlite3.Connection:
+    """A connection whose transactions begin and end where this program says so."""
+    database = sqlite3.connect(path, isolation_level=None, timeout=10)
+    database.execute("PRAGMA journal_mode = WAL")
+    return database
 
 
-def ring(callback: dict[str, object]) -> None:
-    """The work: here, a line."""
-    print(
-        f"{callback['namespace']}/{callback['timerId']} rang, due {callback['executeAt']}: {callback['payload']}",
-        flush=True,
-    )
+def handle(database: sqlite3.Connection, webhook_id: str, callback: dict[str, object], now_s: float) -> str:
+    """The answer to this firing. Its work is done with the first callback that brings the id, and never again."""
+    with database:
+        # The write lock first: of two callbacks with one id at once, the second waits here and then finds the answer.
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("DELETE FROM handled WHERE handled_at < ?", (now_s - REMEMBERED_S,))
+        known = database.execute("SELECT answer FROM handled WHERE id = ?", (webhook_id,)).fetchone()
+        if known is not None:
+            return str(known[0])
+        answer = json.dumps(work(database, callback))
+        database.execute("INSERT INTO handled VALUES (?, ?, ?)", (webhook_id, answer, now_s))
+        return answer
+
+
+def work(database: sqlite3.Connection, callback: dict[str, object]) -> dict[str, object]:
+    """The work: here, a row. It only writes to the same database; what leaves the machine can't be taken back."""
+    timer = f"{callback['namespace']}/{callback['timerId']}"
+    payload = json.dumps(callback["payload"])
+    database.execute("INSERT INTO reminders VALUES (?, ?, ?)", (timer, callback["executeAt"], payload))
+    print(f"{timer}, due {callback['executeAt']}: {payload}", flush=True)
+    return {"ok": True}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers 401 to what isn't signed, 200 when the work is done, now or before."""
+    """Answers 401 to what isn't signed, 200 when the work is committed, now or before."""
 
     protocol_version = "HTTP/1.1"
     secret = os.environ.get("TOCSIN_SECRET", "")
-    seen = Seen()
+    path_of_database = os.environ.get("RECEIVER_DATABASE", "receiver.db")
+
+    def setup(self) -> None:
+        """A connection to the database for each connection of a client."""
+        super().setup()
+        self.database = connect(self.path_of_database)
+
+    def finish(self) -> None:
+        """Closes both."""
+        self.database.close()
+        super().finish()
 
     def do_POST(self) -> None:
         """One callback."""
@@ -89,20 +108,25 @@ class Handler(BaseHTTPRequestHandler):
         if not verified(self.secret, headers, body, time.time()):
             self._answer(401)
             return
-        webhook_id = headers["webhook-id"]
-        if webhook_id not in self.seen:
-            ring(json.loads(body))
-            # After the work: a crash in between means once more, never not at all.
-            self.seen.add(webhook_id)
-        self._answer(200)
+        try:
+            answer = handle(self.database, headers["webhook-id"], json.loads(body), time.time())
+        except sqlite3.Error as error:
+            # Nothing was committed. Tocsin tries again, by the timer's policy.
+            print(f"not handled: {error}", file=sys.stderr)
+            self._answer(503)
+            return
+        self._answer(200, answer)
 
-    def _answer(self, status: int) -> None:
+    def _answer(self, status: int, body: str = "") -> None:
+        content = body.encode()
         self.send_response(status)
-        self.send_header("content-length", "0")
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
         self.end_headers()
+        self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Only rings are printed."""
+        """Only the work is printed."""
 
 
 def main() -> None:
@@ -110,8 +134,11 @@ def main() -> None:
     if not Handler.secret:
         sys.exit("TOCSIN_SECRET is not set; `tocsin namespaces create NAME --secret new` makes one")
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 9000
+    database = connect(Handler.path_of_database)
+    database.executescript(SCHEMA)
+    database.close()
     with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        print(f"listening on http://127.0.0.1:{server.server_port}/", flush=True)
+        print(f"Listening on http://127.0.0.1:{server.server_port}/", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -25,6 +25,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import Settings, env_name, setting_name
+from tocsin.config.order import topics
 from tocsin.config.settings import is_duration, limit_setting
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.instants import format_duration
@@ -34,26 +35,6 @@ from tocsin.ui.limits import UiLimits
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
 HELP_WIDTH = 96
-
-#: Limits whose dataclass says nothing beside them, because their names do.
-OTHERWISE_UNDESCRIBED = {
-    "id_chars_max": "Characters of a timer's id.",
-    "url_chars_max": "Characters of a callback URL.",
-    "payload_bytes_max": "Bytes of a payload, as sent or as a rescheduling answer brings it.",
-    "headers_max": "Headers that a timer can bring.",
-    "header_name_chars_max": "Characters of a header's name.",
-    "header_value_chars_max": "Characters of a header's value.",
-    "tags_max": "Tags of a timer.",
-    "tag_chars_max": "Characters of a tag.",
-    "callback_timeout_min": "Shortest `callbackTimeoutSeconds` that a timer can ask for.",
-    "callback_timeout_max": "Longest `callbackTimeoutSeconds` that a timer can ask for.",
-    "attempts_max": "Greatest `maxAttempts`.",
-    "backoff_multiplier_max": "Greatest `backoffMultiplier`.",
-    "retention_max": "Longest retention of a namespace.",
-    "num_shards_max": "Greatest `numShards` of a namespace.",
-    "list_rows_max": "Greatest `limit` of a list.",
-    "cursor_chars_max": "Characters of a list's cursor.",
-}
 
 SETTINGS_INTRO = """# Settings
 
@@ -74,45 +55,29 @@ synchronous = "NORMAL"
 Durations are texts such as `500ms`, `30s`, `5m`, `24h`, `7d`; bytes are numbers or texts such as `64MiB`; lists are
 written `one,two` in the environment. A key that is no setting is an error, so that a slip can't pass for a setting.
 `tocsin config show` prints every value in force and where it came from, `tocsin config check` only whether all is well.
+
+Some go by a second name in the environment, which counts where the first is unset: `TIMER_POLLING_INTERVAL` (in
+milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`; each stands beside its setting.
 """
 
-SECTIONS: tuple[tuple[str, str, type | None], ...] = (
-    ("The server", "", None),
-    ("The engine", "How the timer engine spends memory, time and the store.", EngineLimits),
-    ("Callbacks", "The HTTP client that calls the webhooks.", CallbackLimits),
-    ("Timers", "What a timer, a namespace or a list can ask for.", InputLimits),
-    ("Requests", "HTTP requests as such.", ApiLimits),
-    ("Web pages", "What the pages take and keep.", UiLimits),
-    (
-        "The service agent",
-        "Service calls: what they can ask for, and how the agent spends time and memory.",
-        AgentLimits,
-    ),
-    ("The agent's messages", "Between its modules, within the process or over a broker.", BusLimits),
-    (
-        "The agent's database",
-        "Beside `sqlite.synchronous` and `sqlite.busy_timeout`, which hold for it too.",
-        SqlSettings,
-    ),
-    ("Between nodes", "Nodes that share a store; see [how to run several](../how-to/several-nodes.md).", ClusterLimits),
-)
+#: The dataclasses whose fields' comments describe settings.
+LIMITS = (
+    EngineLimits, CallbackLimits, InputLimits, ApiLimits, UiLimits, AgentLimits, BusLimits, SqlSettings, ClusterLimits,
+)  # fmt: skip
 
 
 def settings_page() -> str:
-    """The page of all settings, by section."""
-    described: set[str] = {"config"}
-    tables = []
-    for title, intro, kind in reversed(SECTIONS):
-        texts = (
-            _limits(kind) if kind else {name: str(field.description) for name, field in Settings.model_fields.items()}
-        )
-        rows = [_row(field, text) for field, text in texts.items() if field not in described]
-        described |= texts.keys()
-        head = "| setting | variable | default | meaning |\n| --- | --- | --- | --- |\n"
-        tables.append(
-            "\n".join(part for part in (f"## {title}\n", intro and intro + "\n", head + "".join(rows)) if part)
-        )
-    return GENERATED + "\n" + SETTINGS_INTRO + "\n" + "\n".join(reversed(tables))
+    """The page of all settings, by topic."""
+    texts = {}
+    for kind in LIMITS:
+        texts |= _limits(kind)
+    texts |= {name: str(field.description) for name, field in Settings.model_fields.items() if field.description}
+    head = "| setting | variable | default | meaning |\n| --- | --- | --- | --- |\n"
+    parts = [GENERATED, SETTINGS_INTRO]
+    for topic, fields in topics():
+        rows = "".join(_row(field, texts[field]) for field in fields)
+        parts.append("\n".join([f"## {topic.title}\n", *([topic.intro + "\n"] if topic.intro else []), head + rows]))
+    return "\n".join(parts)
 
 
 def _row(field: str, text: str) -> str:
@@ -133,18 +98,16 @@ def _default(field: str) -> str:
 
 
 def _limits(kind: type) -> dict[str, str]:
-    """The comments beside a dataclass's fields, by setting. A field without one shares the one before it."""
-    texts, comment = {}, ""
+    """The comment above each of a dataclass's fields, by setting."""
+    texts: dict[str, str] = {}
     names = {field.name: limit_setting(kind, field) for field in dataclasses.fields(kind)}
-    fresh: list[str] = []
+    comment: list[str] = []
     for line in inspect.getsource(kind).splitlines():
         if (said := re.match(r"\s*#: ?(.*)", line)) is not None:
-            fresh.append(said[1])
+            comment.append(said[1])
         elif (field := re.match(r"\s*(\w+): (?:int|float|str)\b", line)) is not None:
-            name = names[field[1]]
-            comment = " ".join(fresh) or OTHERWISE_UNDESCRIBED.get(name, comment)
-            fresh = []
-            texts[name] = comment
+            texts[names[field[1]]] = " ".join(comment)
+            comment = []
     return texts
 
 

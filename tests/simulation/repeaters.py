@@ -82,7 +82,7 @@ class Repeater(Client):
             # The key is for just that.
             await asyncio.sleep(rng.uniform(0, 1))
             answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
-        world.say("client hears", self.uuid.hex()[:6], token, _word(answer))
+        world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
         if isinstance(answer, Standing):
             self._check_standing(answer, token, heard_all=heard_all)
         elif isinstance(answer, Row):

@@ -31,6 +31,9 @@ CONSEQUENCES = {
     # How timers end, and what clients hear.
     "finished completed", "finished failed", "finished canceled", "finished exhausted",
     "hears ok", "hears ShardUnavailable", "hears RequestExpired", "hears TimerNotFound", "hears TimerNotPending",
+    # Creates that are repeated, in whichever state their timer is by then.
+    "replayed pending", "replayed completed", "replayed failed", "replayed canceled", "existing pending",
+    "hears TimerExists",
 }  # fmt: skip
 
 
@@ -51,8 +54,10 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield f"ClaimFailed {reason}"
             case [_, "DispatchPaused" | "WritesForwarded" as name, detail, _]:
                 yield f"{name} {detail}"
-            case ["client hears", _, _, answer]:
+            case ["client hears", _, _, answer, *found]:
                 yield f"hears {answer}"
+                if found:
+                    yield " ".join(found)
             case ["history", status, attempts, most]:
                 yield f"finished {status}"
                 if status == "failed" and attempts == most > 1:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import defaultdict
 from pathlib import Path
+
+from tocsin.config import Settings, setting_name
+from tocsin.config.alias import ALIASES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reference.py"
 
@@ -20,6 +24,23 @@ def test_pages_are_current():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: run `make docs`"
 
 
-def test_every_setting_has_a_description():
-    rows = [line for line in reference().settings_page().splitlines() if line.startswith("| `")]
-    assert [row for row in rows if row.split(" | ")[-1].strip(" |") in ("", "None")] == []
+def rows_of_settings():
+    return [
+        line.strip("| ").split(" | ") for line in reference().settings_page().splitlines() if line.startswith("| `")
+    ]
+
+
+def test_every_setting_has_a_description_of_its_own():
+    rows = rows_of_settings()
+    assert len(rows) == len(Settings.model_fields) - 1
+    settings_of = defaultdict(list)
+    for setting, *_, text in rows:
+        settings_of[text].append(setting)
+    assert "" not in settings_of
+    assert [settings for settings in settings_of.values() if len(settings) > 1] == []
+
+
+def test_aliases_are_beside_their_settings():
+    texts = {setting: text for setting, *_, text in rows_of_settings()}
+    for alias, (field, _) in ALIASES.items():
+        assert f"`{alias}`" in texts[f"`{setting_name(field)}`"]

@@ -29,13 +29,15 @@ def show(
 ) -> None:
     """Show every setting's value and where it comes from. Passwords in URLs are left out."""
     from tocsin.config import load_settings, setting_name, sources
+    from tocsin.config.order import topics
 
     flags = {"config": config}
-    settings = load_settings(flags)
+    settings, found = load_settings(flags), sources(flags)
     rows = [
-        (setting_name(field), value_text(settings, field), source.place or source.origin.value)
-        for field, source in sources(flags).items()
-        if field != "config" and (source.place or not changed)
+        (setting_name(field), value_text(settings, field), found[field].place or found[field].origin.value)
+        for _, fields in topics()
+        for field in fields
+        if found[field].place or not changed
     ]
     if as_json:
         output.print_json({name: {"value": value, "source": source} for name, value, source in rows})

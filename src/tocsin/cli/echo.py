@@ -35,7 +35,7 @@ def echo(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="A line a second, with the rate, instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Receive callbacks and print them: when, how late, which attempt, what payload. Ctrl-C ends it."""
+    """Receive callbacks and print them: when, which attempt, how late (of first attempts), what payload. Ctrl-C ends it."""
     from tocsin.cli.echo_listener import Behaviour, listen
 
     behaviour = Behaviour(

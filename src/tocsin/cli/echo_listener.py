@@ -128,6 +128,7 @@ class Echo:
     def __init__(self, behaviour: Behaviour, printer: RingPrinter | RatePrinter) -> None:
         self.printer = printer
         self._behaviour = behaviour
+        self._begun_us = time.time_ns() // 1_000
         self._rescheduled: OrderedDict[tuple[Any, Any], int] = OrderedDict()
         self._decode = msgspec.json.Decoder().decode
 
@@ -142,7 +143,7 @@ class Echo:
         answer = b""
         if status < 300 and behaviour.reschedule_us is not None and self._wanted_again(body):
             answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(now_us + behaviour.reschedule_us).encode()
-        self.printer(ring, body, _lag_us(body, now_us), status)
+        self.printer(ring, body, self._lag_us(body, now_us), status)
         return Answer(status, answer, behaviour.delay_s)
 
     def _body(self, ring: Ring) -> dict[str, Any]:
@@ -164,13 +165,15 @@ class Echo:
             self._rescheduled.popitem(last=False)
         return True
 
+    def _lag_us(self, body: dict[str, Any], now_us: int) -> int | None:
+        """How late it is. Of a retry, and of an instant before this echo began, only the server knows since when it could
+        have come."""
+        try:
+            execute_at = parse_instant(body["executeAt"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._begun_us else None
+
 
 def _text(ring: Ring) -> str:
     return ring.body.decode(errors="replace")
-
-
-def _lag_us(body: dict[str, Any], now_us: int) -> int | None:
-    try:
-        return now_us - parse_instant(body["executeAt"])
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -75,7 +75,7 @@ def create(
         except TooManyKeys as error:
             raise Refused(str(error)) from None
 
-    if _with_store(config, data_dir, store, add):
+    if _with_store(config, data_dir, store, add, create=_store_is_named(config, data_dir, store)):
         output.note(
             "This is the first key: a server that asked for none asks from now on, and calls private addresses only if "
             "egress.allow lists them."
@@ -85,7 +85,9 @@ def create(
         output.print_json({"keyId": key_id, "role": role, **expiry, "secret": secret})
     else:
         until = "" if key.expires_at is None else f", valid until {format_instant(key.expires_at)}"
-        output.note(f"Key {key_id} ({role}{until}). Its secret is shown only now:")
+        output.note(
+            f"Key {key_id} ({role}{until}), kept in {_place(config, data_dir, store)}. Its secret is shown only now:"
+        )
         typer.echo(secret)
 
 
@@ -212,6 +214,22 @@ def _expiry(key: ApiKey) -> str:
     now_us = time.time_ns() // 1_000
     word = " (expired)" if key.expired(now_us) else " (soon)" if key.expired(now_us + SOON_US) else ""
     return format_instant(key.expires_at) + word
+
+
+def _store_is_named(config: ConfigFile, data_dir: DataDir, store: Store) -> bool:
+    """Whether somebody said where the store is. Else one is made nowhere: a server that keeps its data elsewhere would never
+    see the key."""
+    from tocsin.config import Origin, sources
+
+    named = sources({"config": config, "data_dir": data_dir, "store": store})
+    return any(named[field].origin is not Origin.DEFAULT for field in ("data_dir", "store"))
+
+
+def _place(config: ConfigFile, data_dir: DataDir, store: Store) -> str:
+    """The store for people to read: without a password."""
+    from tocsin.config import load_settings
+
+    return load_settings({"config": config, "data_dir": data_dir, "store": store}).store_url_redacted()
 
 
 def _with_store(

@@ -7,6 +7,11 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.options import AgentDatabase, ConfigFile, DataDir, Store
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
+
+SHARDS_SHOWN = (
+    f"what the store has; a new one {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}"
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +29,7 @@ def serve(
     data_dir: DataDir = None,
     store: Store = None,
     shards: Annotated[
-        int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default="16")
+        int | None, typer.Option(help="Partitions of all timers, fixed at the first start.", show_default=SHARDS_SHOWN)
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes that serve the port together.", show_default="1")

@@ -14,34 +14,55 @@ from tocsin.model.instants import US_PER_SECOND
 class MysqlFields(BaseSettings):
     """A part of `Settings`."""
 
-    mysql_loaders: Count = Field(3, description="Connections for what the engine waits for: loads, claims, heartbeats.")
-    mysql_readers: Count = Field(2, description="Connections for lists and API keys.")
-    mysql_connect_timeout: Duration = Field(5 * US_PER_SECOND, description="How long making a connection may take.")
+    mysql_loaders: Count = Field(
+        3, description="MySQL: connections for loads, claims and heartbeats. Raised: more shards are loaded at once."
+    )
+    mysql_readers: Count = Field(
+        2, description="MySQL: connections for lists, namespaces and API keys. Raised: more lists at once."
+    )
+    mysql_connect_timeout: Duration = Field(
+        5 * US_PER_SECOND, description="MySQL: how long making a connection may take."
+    )
     mysql_statement_timeout: Duration = Field(
         20 * US_PER_SECOND,
-        description="How long the server may take for a statement; MySQL itself, unlike MariaDB, ends only what reads.",
+        description="MySQL: how long the server may take for a statement before it ends it; MySQL itself, unlike MariaDB, "
+        "ends only what reads. Keep it below `store_timeout`.",
     )
     mysql_answer_grace: Duration = Field(
-        5 * US_PER_SECOND, description="How much longer than that its answer is waited for."
+        5 * US_PER_SECOND,
+        description="MySQL: how much longer than `mysql.statement_timeout` the server's answer is waited for before the "
+        "connection is given up.",
     )
     mysql_lock_timeout: Duration = Field(
-        10 * US_PER_SECOND, description="How long a statement waits for another transaction, in whole seconds."
+        10 * US_PER_SECOND,
+        description="MySQL: how long a statement waits for rows that another transaction has locked, in whole seconds.",
     )
     mysql_acquire_timeout: Duration = Field(
-        10 * US_PER_SECOND, description="How long one waits for a connection that is free."
+        10 * US_PER_SECOND,
+        description="MySQL: how long a query waits for a free connection before it fails as if the database were away.",
     )
     mysql_idle_transaction_timeout: Duration = Field(
         3 * US_PER_SECOND,
         description="After how long the server gives up a transaction whose node says nothing any more, in whole seconds; "
+        ""
         "below `member_timeout`, or who takes over waits for its locks. MySQL itself ends idle sessions after it, too.",
     )
-    mysql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
-    mysql_statement_bytes_max: Bytes = Field(
-        4 << 20, description="Bytes that are sent at once; never more than the server's `max_allowed_packet`."
+    mysql_read_bytes_max: Bytes = Field(
+        16 << 20,
+        description="MySQL: bytes of records in one page of a load or a list. Raised: fewer round trips, more memory.",
     )
-    mysql_delete_rows_max: Count = Field(10_000, description="Rows of a range that one statement deletes.")
+    mysql_statement_bytes_max: Bytes = Field(
+        4 << 20,
+        description="MySQL: bytes that are sent in one packet; never more than the server's `max_allowed_packet`.",
+    )
+    mysql_delete_rows_max: Count = Field(
+        10_000,
+        description="MySQL: rows of a range that one statement deletes. Raised: fewer statements, each with more locks.",
+    )
     mysql_undone_retries_max: Count = Field(
-        5, description="How often a transaction is done again that the server undid in favour of another."
+        5,
+        description="MySQL: how often a transaction is repeated that the server rolled back in favour of another (a "
+        "deadlock).",
     )
     mysql_durable: YesNo = Field(
         True,

@@ -28,6 +28,7 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
 from tocsin.config.file import Entry, read_file
 from tocsin.config.mysql import MysqlFields, mysql_options
+from tocsin.config.postgresql import PostgresqlFields, postgresql_options
 from tocsin.config.values import (
     AgentTimer,
     Bytes,
@@ -60,6 +61,7 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.validation import InputLimits
+from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.ui.limits import UiLimits
 
 #: More shards than this only cost: each commit and each heartbeat touches them.
@@ -176,9 +178,12 @@ def fields_by_name() -> dict[str, str]:
 
 
 if TYPE_CHECKING:
-    _Limits = MysqlFields
+
+    class _Limits(MysqlFields, PostgresqlFields):
+        """The fields that the dataclasses add are not known to a type checker."""
+
 else:
-    _Limits = create_model("_Limits", __base__=MysqlFields, **_limit_fields())
+    _Limits = create_model("_Limits", __base__=(MysqlFields, PostgresqlFields), **_limit_fields())
 
 
 class Settings(_Limits):
@@ -191,41 +196,52 @@ class Settings(_Limits):
         "127.0.0.1",
         min_length=1,
         description="Address to listen on. One that other machines can reach needs API keys, or `insecure`. On a loopback "
+        ""
         "address keys are asked for once one exists, or `ui.origins` names an address that isn't loopback.",
     )
     port: Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))] = Field(
         8080, description="Port to listen on; 0 takes a free one."
     )
-    data_dir: Path = Field(Path("data"), description="Folder for everything that is kept.")
+    data_dir: Path = Field(
+        Path("data"),
+        description="Folder for the SQLite databases (timers, service calls) and their locks; made when it is missing.",
+    )
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
-        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), or `memory://`, which "
+        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), or "
+        "`memory://`, which "
         "forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
         description="Where the service agent's modules exchange messages: `nats://host:port` for NATS JetStream. Unset: "
-        "within the process.",
+        "within the process. Alias: `TIMER_BROKER_URL`.",
     )
     broker_prefix: Annotated[str, BeforeValidator(subject_prefix)] = Field(
         "svc", description="First word of the agent's subjects on the broker; each agent on one broker needs its own."
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
-        description="Partitions of all timers, fixed at the first start. Unset: what the store has; "
-        "for a new one 4, on a database server 16.",
+        description="Partitions of all timers, fixed at the first start. Unset: what the store has; for a new one "
+        f"{TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}. Raised: more nodes can share the work, "
+        "and each commit costs a little more.",
     )
     namespace_num_shards: Count = Field(
-        16, description="Shards of a namespace that is created without saying how many (at most `shards`)."
+        16,
+        description="Shards of a namespace that is created without `numShards` (at most `shards`). Raised: its timers "
+        "spread over more nodes.",
     )
     node_name: Annotated[str | None, BeforeValidator(name_of_node)] = Field(
         None,
-        description="This node's name in `GET /cluster`, by which it gets its share of the shards: no two nodes may have the "
+        description="This node's name in `GET /cluster`, by which it gets its share of the shards: no two nodes may have "
+        "the "
         "same. Unset: the host's name and the port.",
     )
     workers: Count = Field(
-        1, description="Processes that serve the port together, each a node of its own. They need a `store` to share."
+        1,
+        description="Processes that serve the port together, each a node of its own. They need a `store` to share. "
+        "Raised: more cores are used.",
     )
     advertise: Annotated[str, BeforeValidator(peer_address)] | None = Field(
         None,
@@ -238,7 +254,8 @@ class Settings(_Limits):
     )
     cluster_secret: Annotated[str, BeforeValidator(secret)] | None = Field(
         None,
-        description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of them. "
+        description="What the nodes of a cluster, and nobody else, know: at least 16 characters, the same for all of "
+        "them. "
         "Unset: a random one that the store keeps for them.",
     )
     insecure: YesNo = Field(
@@ -246,7 +263,9 @@ class Settings(_Limits):
         description="Never ask for an API key, although others than this machine can reach the server, or keys exist.",
     )
     keys_refresh: Duration = Field(
-        2 * US_PER_SECOND, description="Interval at which API keys are read again: how soon a revoked one ends."
+        2 * US_PER_SECOND,
+        description="How often API keys and sign-ins are read again, and so how soon a revoked one ends. Lowered: sooner, "
+        "for more queries.",
     )
     keys_expiry_notice: Duration = Field(
         14 * 86_400 * US_PER_SECOND,
@@ -254,11 +273,13 @@ class Settings(_Limits):
         "begin to say so.",
     )
     audit_retention: Duration = Field(
-        90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."
+        90 * 86_400 * US_PER_SECOND,
+        description="How long entries of the audit trail are kept. Raised: a larger database.",
     )
     trusted_proxies: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(networks)] = Field(
         default_factory=list,
-        description="Addresses and networks of proxies whose header `X-Forwarded-For` names the client for the log, for the "
+        description="Addresses and networks of proxies whose header `X-Forwarded-For` names the client for the log, for "
+        "the "
         "audit trail and for the limit on wrong keys. Unset: the address that the connection comes from counts.",
     )
     log_level: Annotated[LogLevel, BeforeValidator(partial(one_of, ("debug", "info", "warning", "error")))] = Field(
@@ -271,16 +292,22 @@ class Settings(_Limits):
         None, description="Whether `/metrics` is served without a key. Unset: only where nothing else needs one."
     )
     keep_alive_timeout: Duration = Field(
-        75 * US_PER_SECOND, description="How long a client's idle connection is kept open."
+        75 * US_PER_SECOND,
+        description="How long a client's idle connection is kept open. Keep it longer than a proxy's own limit, so that "
+        "it isn't the server that closes.",
     )
     api_connections_max: Count | None = Field(
         None,
-        description="Connections of clients that a process takes. Beyond it the one closes whose client has kept the server "
-        "waiting longest; while all are being answered, the new one does. Unset: what the limit on open files leaves beside "
+        description="Connections of clients that a process takes. Beyond it the one closes whose client has kept the "
+        "server "
+        "waiting longest; while all are being answered, the new one does. Unset: what the limit on open files "
+        "leaves beside "
         "callbacks, stores and other nodes (at least half of it), at most 10,000.",
     )
     history_retention: Duration = Field(
-        RETENTION_DEFAULT_US, description="How long finished timers stay visible in namespaces created without saying."
+        RETENTION_DEFAULT_US,
+        description="How long finished timers stay visible in namespaces created without a retention of their own. "
+        "Raised: a larger database.",
     )
     egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(egress_entries)] = Field(
         default_factory=list,
@@ -290,6 +317,7 @@ class Settings(_Limits):
     egress_allow_private: YesNo | None = Field(
         None,
         description="Whether callbacks may reach any loopback, private and link-local address. Unset: only when `host` is "
+        ""
         "a loopback address and no request needs a key.",
     )
     ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
@@ -304,51 +332,44 @@ class Settings(_Limits):
     )
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,
-        description="Where the agent keeps its tables: a path or `sqlite:///path`, or `postgresql://…`. Unset: `agent.db` in "
-        "`data_dir`; with a PostgreSQL `store` that database.",
+        description="Where the agent keeps its tables: a path or `sqlite:///path`, or `postgresql://…`. Unset: `agent.db` "
+        "in "
+        "`data_dir`; with a PostgreSQL `store` that database. Aliases for a file: `TIMER_DB_PATH`, `DB_PATH`.",
     )
     agent_timer: Annotated[AgentTimer, BeforeValidator(partial(one_of, ("polling", "engine")))] = Field(
         "polling",
-        description="What tells the agent that a call is due: `polling` its own table, or the timer `engine` of this "
-        "process.",
+        description="Where due times of service calls wait: `polling`, in a table of the agent's; `engine`, as timers of "
+        "this node's store. Choose `engine` for very many waiting calls.",
     )
     sqlite_synchronous: Annotated[Synchronous, BeforeValidator(partial(one_of, ("FULL", "NORMAL")))] = Field(
         "FULL",
-        description="`FULL` keeps acknowledged writes through a power cut, `NORMAL` may lose the last moments then.",
+        description="`FULL` waits for the disk at every commit and keeps acknowledged writes through a power cut; "
+        "`NORMAL` is faster and may lose the last moments then. Holds for the agent's database, too.",
     )
-    sqlite_cache_bytes: Bytes = Field(64 << 20, description="Page cache of the writing connection.")
-    sqlite_read_cache_bytes: Bytes = Field(8 << 20, description="Page cache of each reading connection.")
+    sqlite_cache_bytes: Bytes = Field(
+        64 << 20,
+        description="Memory for pages of the timers' database in the connection that writes. Raised: fewer reads from "
+        "disk with many pending timers.",
+    )
+    sqlite_read_cache_bytes: Bytes = Field(
+        8 << 20, description="Memory for pages in each connection that reads, for lists and loads."
+    )
     sqlite_mmap_bytes: Annotated[int, BeforeValidator(partial(byte_count, least=0))] = Field(
-        0, description="How much of the file is mapped into memory instead of being read."
+        0, description="How much of the timers' database is mapped into memory instead of being read; 0 maps nothing."
     )
     sqlite_wal_checkpoint_pages: Count = Field(
-        20_000, description="Pages in the write-ahead log after which a commit moves them into the file."
+        20_000,
+        description="Pages in the timers' write-ahead log after which a commit copies them into the file. Raised: fewer, "
+        "longer copies.",
     )
-    sqlite_wal_bytes_max: Bytes = Field(256 << 20, description="What the log's file is cut back to after that.")
+    sqlite_wal_bytes_max: Bytes = Field(
+        256 << 20, description="Bytes that the timers' write-ahead log may keep on disk after it was copied."
+    )
     sqlite_busy_timeout: Duration = Field(
-        5 * US_PER_SECOND, description="How long a transaction waits for another process's."
+        5 * US_PER_SECOND,
+        description="How long a transaction waits while another program, such as a backup, writes to the file. Holds for "
+        "the agent's database, too.",
     )
-    postgresql_schema: str = Field("tocsin", description="The schema that everything is in; made when it is missing.")
-    postgresql_loaders: Count = Field(
-        3, description="Connections for what the engine waits for: loads, claims, heartbeats."
-    )
-    postgresql_readers: Count = Field(2, description="Connections for lists and API keys.")
-    postgresql_connect_timeout: Duration = Field(
-        5 * US_PER_SECOND, description="How long making a connection may take."
-    )
-    postgresql_statement_timeout: Duration = Field(
-        20 * US_PER_SECOND, description="How long the server may take for a statement, a commit included."
-    )
-    postgresql_answer_grace: Duration = Field(
-        5 * US_PER_SECOND, description="How much longer than that its answer is waited for."
-    )
-    postgresql_lock_timeout: Duration = Field(
-        10 * US_PER_SECOND, description="How long a statement waits for another transaction."
-    )
-    postgresql_acquire_timeout: Duration = Field(
-        10 * US_PER_SECOND, description="How long one waits for a connection that is free."
-    )
-    postgresql_read_bytes_max: Bytes = Field(16 << 20, description="Bytes of records in one page of a load or a list.")
 
     def engine_limits(self) -> EngineLimits:
         """The engine's share of the settings."""
@@ -444,16 +465,8 @@ class Settings(_Limits):
     def postgresql_options(self) -> dict[str, Any]:
         """Keyword arguments of PostgresStore. Each of the engine's lanes has a writing connection."""
         return {
-            "schema": self.postgresql_schema,
+            **postgresql_options(self),
             "writers": self.engine_limits().lanes,
-            "loaders": self.postgresql_loaders,
-            "readers": self.postgresql_readers,
-            "connect_timeout_s": self.postgresql_connect_timeout / US_PER_SECOND,
-            "statement_timeout_s": self.postgresql_statement_timeout / US_PER_SECOND,
-            "answer_grace_s": self.postgresql_answer_grace / US_PER_SECOND,
-            "lock_timeout_s": self.postgresql_lock_timeout / US_PER_SECOND,
-            "acquire_timeout_s": self.postgresql_acquire_timeout / US_PER_SECOND,
-            "read_octets_max": self.postgresql_read_bytes_max,
             "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 

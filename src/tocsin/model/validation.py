@@ -45,31 +45,50 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 class InputLimits:
     """Limits on what clients send. Lengths in characters (code points), sizes in bytes, durations in microseconds."""
 
+    #: Characters of a timer's id; a longer one is refused.
     id_chars_max: int = 255
+    #: Characters of a callback URL; a longer one is refused.
     url_chars_max: int = 2_048
+    #: Bytes of a payload, in a request or in a rescheduling answer; a larger one is refused. Raised: more memory,
+    #: larger commits, and messages between nodes have to take it (`cluster.frame_bytes_max`).
     payload_bytes_max: int = 100 * 1024
-    #: Arrays and objects within one another in a payload, as sent or as a rescheduling answer brings it. It is read again
-    #: wherever the timer goes, at any stack depth.
+    #: Arrays and objects within one another in a payload, in a request or in a rescheduling answer; a deeper one is
+    #: refused. It protects whatever reads the payload later.
     payload_depth_max: int = 100
+    #: Headers that a timer may bring; more are refused.
     headers_max: int = 32
+    #: Characters of the name of a timer's header.
     header_name_chars_max: int = 128
+    #: Characters of the value of a timer's header.
     header_value_chars_max: int = 4_096
+    #: Tags of a timer; more are refused.
     tags_max: int = 16
+    #: Characters of a timer's tag.
     tag_chars_max: int = 64
+    #: Shortest `callbackTimeoutSeconds` that a timer can ask for.
     callback_timeout_min_us: int = 1_000_000
+    #: Longest `callbackTimeoutSeconds` that a timer can ask for. `drain_timeout` has to be longer.
     callback_timeout_max_us: int = 60_000_000
+    #: Greatest `maxAttempts` of a retry policy.
     attempts_max: int = 1_000
+    #: Greatest `backoffMultiplier` of a retry policy.
     backoff_multiplier_max: float = 100.0
-    #: Longest interval between attempts, and longest time over which attempts are made.
+    #: Longest interval between attempts, and longest `maxAttemptsDuration`, that a retry policy can ask for.
     retry_duration_max_us: int = 366 * US_PER_DAY
-    #: How far in the past an instant may lie (it is then due at once), and how far ahead.
+    #: How far in the past a timer's instant may lie; it is then due at once. An earlier one is refused as a mistake.
     execute_past_max_us: int = 3_653 * US_PER_DAY
+    #: How far ahead of now an instant may lie, in requests and in rescheduling answers; a later one is refused.
     execute_ahead_max_us: int = 100 * 366 * US_PER_DAY
+    #: Longest retention that a namespace can ask for.
     retention_max_us: int = 3_653 * US_PER_DAY
+    #: Greatest `numShards` of a namespace.
     num_shards_max: int = 65_536
+    #: Greatest `limit` of a list by the API. Raised: larger responses, and more memory for each.
     list_rows_max: int = 1_000
+    #: Characters of a list's cursor in a request; a longer one can't be ours.
     cursor_chars_max: int = 1_024
-    #: Callback URLs whose verdict is remembered.
+    #: Callback URLs for which it is remembered whether they may be called. Raised: less work where very many different
+    #: URLs are created.
     url_verdicts_max: int = 4_096
 
 

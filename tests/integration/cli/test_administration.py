@@ -91,6 +91,14 @@ class TestKeys:
         assert "slip/tocsin.db" in ran.err
         assert not (tmp_path / "slip").exists()
 
+    def test_create_makes_a_store_only_where_somebody_said(self, tocsin, tmp_path):
+        ran = tocsin("keys", "create")
+        assert (ran.code, "data/tocsin.db; name its folder with --data-dir" in ran.err) == (1, True)
+        assert list(tmp_path.iterdir()) == []
+        ran = tocsin("keys", "create", "--data-dir", "data")
+        assert (ran.code, "kept in sqlite:///data/tocsin.db" in ran.err) == (0, True)
+        assert tocsin("keys", "create").code == 0
+
 
 class TestMigrate:
     def test_makes_the_schema(self, tocsin):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -52,14 +55,14 @@ class TestCreate:
         assert "is too long" in ran.stdout + ran.stderr
 
 
-@pytest.fixture
-def receiver():
+@contextlib.contextmanager
+def receiver(database):
     command = [sys.executable, str(EXAMPLES / "receiver.py"), "0"]
-    environment = {**os.environ, "TOCSIN_SECRET": SECRET}
+    environment = {**os.environ, "TOCSIN_SECRET": SECRET, "RECEIVER_DATABASE": str(database)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         port = int(process.stdout.readline().rsplit(":", 1)[1].rstrip("/\n"))
         yield process, port
-        process.terminate()
+        process.kill()
 
 
 def post(port, webhook_id, timer_id, *, signature=None, age_s=0):
@@ -72,18 +75,40 @@ def post(port, webhook_id, timer_id, *, signature=None, age_s=0):
     }
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     connection.request("POST", "/", body, headers)
-    status = connection.getresponse().status
+    response = connection.getresponse()
+    answer = response.status, response.read()
     connection.close()
-    return status
+    return answer
 
 
-def test_receiver_checks_signatures_and_rings_once(receiver):
-    process, port = receiver
-    assert post(port, "1", "a") == 200
-    assert post(port, "1", "a") == 200
-    assert post(port, "2", "forged", signature="v1,bm90IHRoaXM=") == 401
-    assert post(port, "3", "replayed", age_s=3_600) == 401
-    assert post(port, "4", "b") == 200
-    process.terminate()
-    rung = [line.split()[0] for line in process.stdout.read().splitlines()]
-    assert rung == ["n/a", "n/b"]
+DONE = (200, b'{"ok": true}')
+
+
+def work_done(database):
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        return [row[0] for row in opened.execute("SELECT timer FROM reminders ORDER BY rowid")]
+
+
+def test_receiver_checks_signatures(tmp_path):
+    with receiver(tmp_path / "r.db") as (_, port):
+        assert post(port, "1", "a") == DONE
+        assert post(port, "2", "forged", signature="v1,bm90IHRoaXM=")[0] == 401
+        assert post(port, "3", "replayed", age_s=3_600)[0] == 401
+    assert work_done(tmp_path / "r.db") == ["n/a"]
+
+
+def test_receiver_does_the_work_of_a_firing_once(tmp_path):
+    database = tmp_path / "r.db"
+    with receiver(database) as (process, port):
+        with ThreadPoolExecutor(8) as clients:
+            assert list(clients.map(lambda _: post(port, "1", "a"), range(8))) == [DONE] * 8
+        process.kill()
+    with receiver(database) as (_, port):
+        assert post(port, "1", "a") == DONE
+        # The work fails, here for want of its table: then the id isn't remembered either.
+        with contextlib.closing(sqlite3.connect(database)) as opened:
+            opened.execute("ALTER TABLE reminders RENAME TO elsewhere")
+            assert post(port, "2", "b")[0] == 503
+            opened.execute("ALTER TABLE elsewhere RENAME TO reminders")
+        assert post(port, "2", "b") == DONE
+    assert work_done(database) == ["n/a", "n/b"]

@@ -1,0 +1,206 @@
+"""Reads a page and does what it says: `python -m tests.docs docs/tutorial/first-timer.md`.
+
+It runs in namespaces of its own (network, mounts, processes), so that the page's commands need no change at all: ports 8080
+and 9000 are free there whatever else runs on the machine, `db.internal` is a name, and all that was started ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
+from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
+from tests.docs.terminal import CommandFailed, Terminal
+from tests.support.mysql import MysqlServer
+from tests.support.patience import PATIENCE_S
+from tests.support.postgresql import PostgresServer
+
+#: Commands that go on until somebody ends them, and what they print when they are ready. A second one of the same kind on
+#: a page takes the place of the first.
+SERVERS = {
+    r"make run|tocsin serve": "serves on http",
+    r"tocsin echo": "listening on",
+    r"nats-server": "server is ready",
+    r"\S*python3? examples/receiver\.py": "listening on",
+}
+NAMES = ("db.internal", "tocsin.example")
+
+
+def in_namespaces(page: str) -> subprocess.CompletedProcess[str]:
+    """Reads the page in namespaces of their own. Its output is the transcript."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
+               sys.executable, "-m", "tests.docs", "--inside", page]  # fmt: skip
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def main() -> int:
+    """The command."""
+    if sys.argv[1] == "--inside":
+        return _inside(sys.argv[2])
+    read = in_namespaces(sys.argv[1])
+    print(read.stdout + read.stderr)
+    return read.returncode
+
+
+def _inside(page: str) -> int:
+    _prepare_system()
+    machine = MACHINES.get(page, USUAL)
+    with tempfile.TemporaryDirectory(prefix="tocsin-docs-") as folder:
+        try:
+            Reader(page, machine, Path(folder)).read()
+        except CommandFailed as failed:
+            print(f"\n{page}: {failed}")
+            return 1
+    return 0
+
+
+def _prepare_system() -> None:
+    """Loopback, the names that pages use, and folders where a distribution's packages have theirs."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    hosts = Path(tempfile.mkdtemp()) / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {' '.join(NAMES)}\n")
+    subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/var/lib"], check=True)
+
+
+class Reader:
+    """Types a page's blocks one after another into a terminal, and opens further ones for servers."""
+
+    def __init__(self, page: str, machine: Machine, folder: Path) -> None:
+        self._page = page
+        self._machine = machine
+        self._checkout = _checkout(folder)
+        self._environment = self._environ(folder)
+        self._servers: dict[str, Terminal] = {}
+        self._own = self._terminal()
+
+    def read(self) -> None:
+        """CommandFailed, with what was printed, where the page is wrong."""
+        if self._machine.before:
+            self._own.run(self._machine.before)
+        for command in self._machine.running:
+            self._serve(command, *_server_of(command))
+        if self._machine.finds:
+            self._own.run(self._machine.finds)
+        shown = ""
+        for block in blocks_of(self._page):
+            if block.language in SHELLS:
+                shown = "" if reason_not_to_run(self._page, block) else self._do(block)
+                continue
+            if not block.language:
+                if shown:
+                    self._compare(block, shown)
+                continue
+            if block.language == "sql":
+                self._own.run(f"{self._machine.sql} <<'END_OF_SQL'\n{block.text}END_OF_SQL\n")
+            elif block.language == "toml":
+                self._own.run(f"tocsin config check --config <(cat <<'END_OF_FILE'\n{block.text}END_OF_FILE\n)\n")
+            elif block.language == "json":
+                json.loads(block.text)
+            shown = ""
+
+    def _compare(self, block: Block, shown: str) -> None:
+        """What the page shows was printed by the block before it, or is printed by a server within a moment."""
+        deadline = time.monotonic() + PATIENCE_S
+        while missing := missing_lines(block.text, shown + "".join(s.printed for s in self._servers.values())):
+            reading = [server.read_on() for server in self._servers.values()]
+            if time.monotonic() > deadline or not any(reading):
+                raise CommandFailed(f"line {block.line} shows what was not printed: {missing}\nbut:\n{shown}")
+
+    def _do(self, block: Block) -> str:
+        if any(text in block.text for text in self._machine.stopped_before):
+            while self._servers:
+                self._servers.popitem()[1].interrupt()
+        kind, ready = _server_of(block.text)
+        printed = self._serve(block.text, kind, ready) if kind else self._own.run(block.text)
+        print(f"-- line {block.line}\n{block.text}{printed}", flush=True)
+        return printed
+
+    def _serve(self, text: str, kind: str, ready: str) -> str:
+        if kind in self._servers:
+            self._servers.pop(kind).interrupt()
+        self._servers[kind] = self._terminal()
+        return self._servers[kind].start(text, ready)
+
+    def _terminal(self) -> Terminal:
+        """A new one, in the checkout. Where the page doesn't say it, the reader has put `tocsin` on the PATH."""
+        terminal = Terminal(self._checkout, self._environment)
+        if not self._machine.bare:
+            terminal.run(". .venv/bin/activate\n")
+        return terminal
+
+    def _environ(self, folder: Path) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TOCSIN_", "VIRTUAL_ENV"))}
+        path = [part for part in clean["PATH"].split(":") if not part.endswith(".venv/bin")]
+        found = {**clean, "HOME": str(folder), "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+        if self._machine.postgresql:
+            found |= _postgresql()
+            path.insert(0, found.pop("PROGRAMS"))
+        if self._machine.mysql:
+            _mysql(folder)
+        return found | {"PATH": ":".join(path)}
+
+
+def _checkout(folder: Path) -> Path:
+    """A checkout in which `make run` has been run before: setting one up takes a minute and the network."""
+    checkout = folder / "tocsin"
+    checkout.mkdir()
+    for name in ("Makefile", "docs", "examples", "pyproject.toml", "requirements", "src"):
+        (checkout / name).symlink_to(ROOT / name)
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (checkout / ".venv" / ".main").touch()
+    _built_pages(checkout / "web")
+    return checkout
+
+
+def _built_pages(web: Path) -> None:
+    """Lets `make` take the pages for built, where they are: then it doesn't ask for what they are built with."""
+    (web / "node_modules").mkdir(parents=True)
+    for name in ("package-lock.json", ".npmrc", "node_modules/.package-lock.json"):
+        (web / name).touch()
+        os.utime(web / name, (0, 0))
+
+
+def _postgresql() -> dict[str, str]:
+    """Starts a server where clients look for one; returns what they have to know."""
+    server = PostgresServer()
+    server.port = 5432
+    server.init()
+    server.start()
+    return {"PGHOST": "127.0.0.1", "PGUSER": "postgres", "PROGRAMS": str(server.programs)}
+
+
+def _mysql(home: Path) -> None:
+    """The same of MariaDB, or MySQL."""
+    server = MysqlServer()
+    server.port = 3306
+    server.init()
+    server.start()
+    (home / ".my.cnf").write_text("[client]\nhost=127.0.0.1\nuser=root\n")
+
+
+def _server_of(text: str) -> tuple[str, str]:
+    """The kind of server with which the block ends, and what that prints when it is ready; empty if it ends by itself."""
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
+    last = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", lines[-1])
+    if re.search(r"&\s*(#.*)?$", last):
+        return "", ""
+    return next(((kind, ready) for kind, ready in SERVERS.items() if re.match(kind, last)), ("", ""))
+
+
+def reason_not_to_run(page: str, block: Block) -> str | None:
+    """Why the block is not run; None if it is."""
+    return next((why for (where, word), why in NOT_RUN.items() if where == page and word in block.text), None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

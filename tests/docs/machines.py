@@ -1,0 +1,110 @@
+"""What each page finds on the machine that it is read on, and which blocks are not run, with the reason."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Machine(NamedTuple):
+    """What is there before the reader types the first command of a page."""
+
+    #: Whether the page itself says how `tocsin` comes onto the PATH, as the first pages do; all others take it for granted.
+    bare: bool = False
+    #: Commands of terminals that are open already, such as a server that the page takes for granted.
+    running: tuple[str, ...] = ()
+    #: Commands that were typed before, in the reader's own terminal.
+    before: str = ""
+    #: Texts in blocks before which the reader ends all servers, as the page says.
+    stopped_before: tuple[str, ...] = ()
+    #: The same, typed when those servers run.
+    finds: str = ""
+    #: What reads the page's SQL.
+    sql: str = ""
+    postgresql: bool = False
+    mysql: bool = False
+    #: Whether nats-server is a command.
+    nats: bool = False
+
+
+_SERVE, _ECHO = "tocsin serve", "tocsin echo --port 9000"
+#: Of a page that isn't named below.
+USUAL = Machine(running=(_SERVE, _ECHO))
+
+#: A database of each kind, with a role that may do nothing elsewhere.
+_POSTGRESQL = """
+psql --quiet --dbname postgres --command "CREATE ROLE tocsin LOGIN PASSWORD 'secret'"
+createdb --owner tocsin tocsin
+"""
+_PSQL = "psql --quiet --set ON_ERROR_STOP=1 --dbname tocsin"
+_MYSQL = """
+mysql --execute "CREATE USER tocsin IDENTIFIED BY 'secret'; CREATE DATABASE tocsin; GRANT ALL ON tocsin.* TO tocsin"
+"""
+#: A timer in a store, by a server that has ended when the page is read.
+_TIMER_IN_STORE = """
+(
+  tocsin serve --port {port} --store {store}://tocsin:secret@db.internal/tocsin --log-level error & server=$!
+  until curl --silent --fail --output /dev/null http://127.0.0.1:{port}/readyz; do sleep 0.1; done
+  tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1h --server http://127.0.0.1:{port}
+  kill $server
+  wait $server
+) & {store}=$!
+"""
+
+MACHINES = {
+    "README.md": Machine(bare=True),
+    "docs/tutorial/first-timer.md": Machine(bare=True),
+    "docs/tutorial/service-calls.md": Machine(bare=True),
+    "docs/how-to/backup.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL
+        + _MYSQL
+        + _TIMER_IN_STORE.format(store="postgresql", port=8081)
+        + _TIMER_IN_STORE.format(store="mysql", port=8082)
+        + "wait $postgresql\nwait $mysql\n",
+        stopped_before=("rm -f data/tocsin.db-wal", "createdb --owner", "CREATE DATABASE tocsin_restored"),
+        postgresql=True,
+        mysql=True,
+    ),
+    "docs/how-to/idempotent-receivers.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
+        sql=_PSQL,
+        postgresql=True,
+    ),
+    "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
+    "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
+    "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
+    "docs/how-to/nats.md": Machine(nats=True),
+    "docs/how-to/secure.md": Machine(),
+    "docs/how-to/web-pages.md": Machine(),
+    "docs/how-to/several-nodes.md": Machine(before=_POSTGRESQL, postgresql=True),
+    "docs/how-to/verify-signatures.md": Machine(
+        running=(_SERVE, _ECHO), before="export TOCSIN_TENANT=$(tocsin calls new-tenant)\n"
+    ),
+    "docs/how-to/troubleshoot.md": Machine(
+        running=(_SERVE, _ECHO), finds="tocsin timers create http://127.0.0.1:9000/ --id invoice-4711 --in 1s\n"
+    ),
+}
+
+#: By page and a text in the block: why it is not run.
+NOT_RUN: dict[tuple[str, str], str] = {
+    ("docs/explanation/performance.md", "make bench"): "measures for minutes",
+    (
+        "docs/how-to/nats.md",
+        "nats sub",
+    ): "NATS's own client, which only shows; tests/integration/buses subscribes to the same subjects",
+}
+
+#: What is done with blocks of other languages, beside the shell's.
+TRIED = {
+    "": "compared with what the commands before it print",
+    "json": "read as JSON",
+    "sql": "run by the database that the page is about",
+    "toml": "checked by `tocsin config check`",
+}
+NOT_TRIED = {
+    "ini": "settings for a database server, sized for a real one",
+    "nginx": "nginx is not among what tests may expect on a machine",
+    "python": "a fragment; tests/integration/cli/test_examples.py runs whole programs",
+    "text": "a list of commands, or a command's own help",
+}

@@ -1,0 +1,50 @@
+"""Commands that are named within a sentence exist, with the flags that they are shown with."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+import typer.main
+
+from tests.docs.blocks import ROOT, pages
+from tocsin.cli.app import app
+
+COMMAND = re.compile(r"(?<!`)`((?:tocsin|make) [^`\n]+)`")
+TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def named(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [
+        shlex.split(command) for command in COMMAND.findall(re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S))
+    ]
+
+
+def unknown_parts(words):
+    """What of a command line there isn't: a target of the Makefile, a command, an option."""
+    if words[0] == "make":
+        return [word for word in words[1:2] if word not in TARGETS]
+    command = typer.main.get_command(app)
+    for number, word in enumerate(words[1:], start=1):
+        commands = getattr(command, "commands", None)
+        if commands is None or word.startswith("-"):
+            break
+        if word not in commands:
+            return words[: number + 1]
+        command = commands[word]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return [word for word in words if word.startswith("-") and word.partition("=")[0] not in {*options, "--help"}]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_in_sentences_exist(page):
+    assert {" ".join(words): wrong for words in named(page) if (wrong := unknown_parts(words))} == {}
+
+
+def test_what_there_is_not_is_noticed():
+    assert unknown_parts(["tocsin", "timers", "forget"]) == ["tocsin", "timers", "forget"]
+    assert unknown_parts(["tocsin", "timers", "list", "--bogus"]) == ["--bogus"]
+    assert unknown_parts(["make", "coffee"]) == ["coffee"]
+    assert unknown_parts(["tocsin", "namespaces", "update", "default", "--resume"]) == []

@@ -1,0 +1,80 @@
+"""What the pages tell a reader to type is typed, and does what they show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.docs.__main__ import in_namespaces, reason_not_to_run
+from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
+from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
+from tests.support.mysql import MysqlServer
+from tests.support.nats import NatsServer
+from tests.support.needs import lacking
+from tests.support.postgresql import PostgresServer
+
+RUN = [
+    page
+    for page in pages()
+    if any(block.language in SHELLS and not reason_not_to_run(page, block) for block in blocks_of(page))
+]
+
+
+@pytest.fixture(scope="session")
+def namespaces():
+    """Skips where the system grants none."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        lacking("namespaces", "the commands of the pages are typed in namespaces; unshare and ip are needed")
+    if (tried := subprocess.run(command, capture_output=True, text=True, check=False)).returncode:
+        lacking("namespaces", f"the system grants none: {tried.stderr.strip()}")
+    for program in ("curl", "sqlite3"):
+        if shutil.which(program) is None:
+            lacking(program, "pages use it")
+
+
+def require_servers(machine):
+    """Skips where the machine lacks a server that the page needs."""
+    if machine.postgresql:
+        PostgresServer().remove()
+    if machine.mysql:
+        MysqlServer().remove()
+    if machine.nats:
+        NatsServer().remove()
+
+
+# A page starts up to ten servers, one after another; here it only has to end at all.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", RUN)
+def test_commands_do_what_the_page_says(page, namespaces):
+    require_servers(MACHINES.get(page, USUAL))
+    read = in_namespaces(page)
+    assert read.returncode == 0, read.stdout[-20_000:] + read.stderr[-4_000:]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_block_is_of_a_known_kind(page):
+    assert {block.language for block in blocks_of(page)} <= SHELLS | set(TRIED) | set(NOT_TRIED)
+
+
+def test_lists_name_what_there_is():
+    listed = {
+        (page, word)
+        for page in pages()
+        for block in blocks_of(page)
+        for where, word in NOT_RUN
+        if where == page and word in block.text and reason_not_to_run(page, block)
+    }
+    assert listed == set(NOT_RUN)
+    assert set(MACHINES) <= set(RUN)
+
+
+def test_shown_output_may_differ_only_in_what_varies():
+    printed = "Tocsin serves on http://127.0.0.1:8080. Stop with Ctrl-C.\n12:00:01  n/tea  +3.1 ms  attempt 1\n"
+    assert missing_lines("12:34:56 n/tea +1,000.0 ms attempt 1\n", printed) == []
+    assert missing_lines("Tocsin serves on … Ctrl-C.\n", printed) == []
+    assert missing_lines("12:34:56 n/tea +1.0 ms attempt 2\n", printed) == ["12:34:56 n/tea +1.0 ms attempt 2"]
