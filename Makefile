@@ -91,6 +91,34 @@ test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the tests of the store in M
 	@! ldd $(MYSQL)/bin/mysqld | grep "not found" || { echo "MySQL 8 lacks libraries: install Debian's libaio1 and libnuma1." >&2; exit 1; }
 	@TOCSIN_TEST_MYSQLD=$(CURDIR)/$(MYSQL)/bin/mysqld $(BIN)/python -m pytest $(SHARED) -k mysql $(ARGS)
 
+# What others generate clients with: tests/clients tries their clients. Each of them is optional to the tests.
+CLIENTS := build/clients
+
+$(CLIENTS)/python/.ready: requirements/clients.txt
+	@echo "Installing openapi-python-client …"
+	@mkdir -p $(CLIENTS)
+	@$(PYTHON) -m venv --clear $(CLIENTS)/python
+	@$(CLIENTS)/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/clients.txt
+	@touch $@
+
+$(CLIENTS)/typescript/node_modules/.package-lock.json: tests/clients/typescript/package-lock.json tests/clients/typescript/.npmrc
+	@echo "Installing openapi-typescript …"
+	@mkdir -p $(CLIENTS)/typescript
+	@cp tests/clients/typescript/package.json tests/clients/typescript/package-lock.json tests/clients/typescript/.npmrc $(CLIENTS)/typescript/
+	@cd $(CLIENTS)/typescript && npm ci --silent
+	@touch $@
+
+$(CLIENTS)/go/oapi-codegen: tests/clients/go/go.sum
+	@echo "Building oapi-codegen …"
+	@cd tests/clients/go && go build -o $(CURDIR)/$@ github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+
+.PHONY: clients clients-python clients-typescript clients-go
+clients-python: $(CLIENTS)/python/.ready
+clients-typescript: $(CLIENTS)/typescript/node_modules/.package-lock.json
+clients-go: $(CLIENTS)/go/oapi-codegen
+
+clients: clients-python clients-typescript clients-go ## install what the tests generate clients with
+
 lint: $(VENV)/.dev ## check style, types and the layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -126,6 +154,7 @@ lock: $(VENV)/.dev ## pin dependencies anew, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
 
 clean: ## remove what was built and installed (never ./data)
 	@rm -rf $(VENV) web/node_modules src/tocsin/ui/static build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results

@@ -13,11 +13,13 @@ import typer.main
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from reference_telemetry import api_page, events_page, metrics_page
+from reference_api import api_page, errors_page
+from reference_telemetry import events_page, metrics_page
 
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
+from tocsin.api.openapi import describe
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app
@@ -140,8 +142,10 @@ def pages() -> dict[Path, str]:
     return {
         REFERENCE / "api.md": api_page(GENERATED),
         REFERENCE / "cli.md": cli_page(),
+        REFERENCE / "errors.md": errors_page(GENERATED),
         REFERENCE / "events.md": events_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
+        REFERENCE / "openapi.json": describe().decode(),
         REFERENCE / "settings.md": settings_page(),
     }
 

@@ -28,7 +28,7 @@ settings.load_profile("patient")
 #: Tests that start servers as processes, or try very many cases, the longest first: left out of `make test-fast`.
 _SLOW = (
     "tests/crash/",
-    "tests/integration/api/test_openapi.py",
+    "tests/clients/",
     "tests/integration/cluster/",
     "tests/e2e/",
     "test_commands_do_what_the_page_says",

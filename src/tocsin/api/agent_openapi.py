@@ -1,10 +1,10 @@
-"""What `tocsin.api.openapi` says about service calls: the limits in force, as schemas."""
+"""What `tocsin.api.openapi` says about service calls: the built-in limits, as schemas."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tocsin.agent.api.validation import CORRELATION_ID_CHARS_MAX, PAGE_DEFAULT, CallStatus
+from tocsin.agent.api.validation import CORRELATION_ID_CHARS_MAX
 from tocsin.agent.limits import AgentLimits
 from tocsin.api.operation import Parameter
 from tocsin.model.validation import InputLimits
@@ -30,20 +30,24 @@ def constraints(
     body_max = agent_limits.request_body_bytes_max
     return {
         "SubmitServiceCall": {
-            "name": _text(agent_limits.name_chars_max),
+            "name": {**_text(agent_limits.name_chars_max), "x-tocsin-settings": ["agent.name_chars_max"]},
             "dueAt": instant,
             "delay": duration,
             "tags": {
                 "maxItems": agent_limits.tags_max,
                 "uniqueItems": True,
                 "items": {"type": "string", **_text(agent_limits.tag_chars_max)},
+                "x-tocsin-settings": ["agent.tags_max", "agent.tag_chars_max"],
             },
             "serviceCallId": _UUID7,
-            "idempotencyKey": _text(agent_limits.idempotency_key_chars_max),
+            "idempotencyKey": {
+                **_text(agent_limits.idempotency_key_chars_max),
+                "x-tocsin-settings": ["agent.idempotency_key_chars_max"],
+            },
         },
         "RequestSpec": {
             "url": call["callbackUrl"],
-            "method": {"enum": [*call["method"]["enum"], "OPTIONS"]},
+            "method": {"$ref": "#/components/schemas/ServiceCallMethod"},
             "headers": {
                 "propertyNames": {"pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
                 "additionalProperties": {
@@ -53,7 +57,9 @@ def constraints(
             },
             "body": {
                 "description": "Any JSON: a string is sent as its text, anything else as JSON. At most "
-                f"{body_max} bytes. Not with GET and HEAD."
+                f"{body_max} bytes. Not with GET and HEAD.",
+                "x-bytes-max": body_max,
+                "x-tocsin-settings": ["agent.request_body_bytes_max", "agent.request_body_depth_max"],
             },
         },
     }
@@ -79,12 +85,12 @@ def _schema(parameter: Parameter, limits: InputLimits, agent_limits: AgentLimits
         "tenantId": {"type": "string", **_UUID7},
         "serviceCallId": {"type": "string", **_UUID7},
         "tag": {"type": "array", "items": tag, "maxItems": agent_limits.tags_max} if parameter.repeated else tag,
-        "status": {"type": "array", "items": {"type": "string", "enum": list(CallStatus)}},
         "name": {"type": "string", **_text(agent_limits.name_chars_max)},
         "correlationId": {"type": "string", **_text(CORRELATION_ID_CHARS_MAX)},
+        "status": {"type": "array", "items": {"$ref": "#/components/schemas/ServiceCallStatus"}},
         "from": {"type": "string", "format": "date-time"},
         "to": {"type": "string", "format": "date-time"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": agent_limits.page_max, "default": PAGE_DEFAULT},
+        "limit": {"type": "integer", "minimum": 1, "maximum": agent_limits.page_max},
         "cursor": {"type": "string", "minLength": 1, "maxLength": limits.cursor_chars_max},
     }
     return schemas[parameter.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tocsin.agent.api.validation import PAGE_DEFAULT
 from tocsin.api.operation import Operation, Parameter, Reach
 from tocsin.contract import agent_wire
 from tocsin.model.access import Role
@@ -81,7 +82,7 @@ AGENT_OPERATIONS: tuple[Operation, ...] = (
             ),
             Parameter("from", "query", "Submitted at this instant or later."),
             Parameter("to", "query", "Submitted before this instant."),
-            Parameter("limit", "query", "Service calls on the page."),
+            Parameter("limit", "query", f"Service calls on the page. Without it: {PAGE_DEFAULT}."),
             Parameter("cursor", "query", "`nextCursor` of the page before."),
         ),
     ),

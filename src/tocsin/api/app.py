@@ -14,14 +14,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from tocsin.agent.limits import AgentLimits
 from tocsin.api.audit import AuditHandlers
 from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.clients import Clients
 from tocsin.api.keys import KeyHandlers
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
-from tocsin.api.openapi import describe
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operators import OperatorHandlers
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
@@ -92,8 +90,7 @@ class Api:
     """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
 
     `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it. It
-    is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too. `agent_limits`
-    are the agent's, wherever it runs.
+    is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too.
     While `leaving`, clients are asked to close their connections.
     `hosts` are the names under which requests without a key are answered; None stands for all.
     `clients` are the connections to it; None: as many as come.
@@ -116,7 +113,6 @@ class Api:
         metrics_open: bool,
         limits: ApiLimits | None = None,
         agent: AgentSource | None = None,
-        agent_limits: AgentLimits | None = None,
         relay: Relay | None = None,
         hosts: Hosts | None = None,
         clients: Clients | None = None,
@@ -143,20 +139,13 @@ class Api:
         self._new_id = CountedUuid7(clock.now_us)
         intake = Intake(rules)
         audit = audit or NoAudit()
-        openapi = describe(
-            rules.limits,
-            limits,
-            None if agent is None else agent_limits or AgentLimits(),
-            metrics_open=metrics_open,
-            keys_required=keys.required,
-        )
         timers = TimerHandlers(service, intake, limits)
         handlers: dict[str, Handler] = {
             **timers.by_name(),
             **NamespaceHandlers(service, intake, audit).by_name(),
             **KeyHandlers(api_keys, audit).by_name(),
             **AuditHandlers(audit, rules).by_name(),
-            **OperatorHandlers(service, metrics, openapi).by_name(),
+            **OperatorHandlers(service, metrics).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),
             **({} if agent is None else TenantHandlers(agent, intake, audit).by_name()),
         }

@@ -65,7 +65,7 @@ class NamespaceHandlers:
             for namespace in await self._service.namespaces()
             if call.key is None or call.key.allows(Role.READ, namespace.name)
         ]
-        return self._encode(wire.Namespaces(visible))
+        return self._encode(wire.NamespaceList(visible))
 
     async def update(self, call: Call) -> bytes:
         """Changes settings."""

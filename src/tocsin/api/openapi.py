@@ -1,7 +1,12 @@
-"""The OpenAPI 3.1 description, made from the table of operations, the wire structs and the limits in force."""
+"""The OpenAPI 3.1 description, made from the table of operations, the wire structs and the built-in limits.
+
+It depends on nothing that can be set: every server of a release gives out the same document, and
+`docs/reference/openapi.json` is that document. What settings change stands in its prose. ADR 85.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -10,16 +15,19 @@ import msgspec
 from tocsin.agent.limits import AgentLimits
 from tocsin.api import agent_openapi
 from tocsin.api.call import ApiLimits
+from tocsin.api.openapi_callback import webhooks
+from tocsin.api.openapi_examples import answer_example, problem_examples
+from tocsin.api.openapi_schemas import components, ref, target
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
 from tocsin.contract import agent_wire, wire
 from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
+from tocsin.contract.callback_wire import Callback, CallbackAnswer
 from tocsin.contract.repeated import KEY_CHARS_MAX
 from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
-from tocsin.model.condition import OnConflict
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.secrets import GRACE_US_MAX
-from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, METHODS, InputLimits
+from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits
 
 Json = dict[str, Any]
 
@@ -34,14 +42,24 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$"
 _NAME = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}
 _IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
-_SECRET = {"minLength": 38, "maxLength": 94, "pattern": r"^whsec_[A-Za-z0-9+/]{32,88}={0,2}$"}
+_BASE64 = "[A-Za-z0-9+/]"
+#: The base64 of 24 to 64 bytes: whole groups of four characters, of which the last may be padded.
+_SECRET = {
+    "minLength": 38,
+    "maxLength": 94,
+    "pattern": f"^whsec_(?:(?:{_BASE64}{{4}}){{8,20}}(?:{_BASE64}{{2}}==|{_BASE64}{{3}}=)?"
+    f"|(?:{_BASE64}{{4}}){{21}}(?:{_BASE64}{{2}}==)?)$",
+}
 
 #: Fields of the answers that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
+    *("firedAt", "nextExecuteAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
     *agent_openapi.INSTANTS,
 )
+#: Fields of the answers that hold a duration.
+_DURATIONS = ("initialInterval", "maxInterval", "maxAttemptsDuration", "retention")
 
 #: Errors that a call can meet besides its own.
 _ALWAYS = {431: ("HEADERS_TOO_LARGE",), 500: ("INTERNAL",)}
@@ -51,49 +69,58 @@ _WITH_BODY: dict[int, tuple[str, ...]] = {
     408: ("REQUEST_TIMEOUT",),
     413: ("BODY_TOO_LARGE",),
     415: ("UNSUPPORTED_MEDIA_TYPE",),
+    503: ("NO_ROOM_FOR_BODY",),
 }
 
-_HEADERS: Json = {
-    "x-correlation-id": {
+_HEADERS: Json = {"x-correlation-id": {"$ref": "#/components/headers/CorrelationId"}}
+_RETRY_AFTER: Json = {"retry-after": {"$ref": "#/components/headers/RetryAfter"}}
+_SHARED_HEADERS: Json = {
+    "CorrelationId": {
         "description": "Names the request in the logs: the one that was sent, or a new one.",
         "schema": {"type": "string"},
-    }
-}
-_RETRY_AFTER: Json = {
-    "retry-after": {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 1}}
+    },
+    "RetryAfter": {
+        "description": "Seconds to wait before the next try.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
 }
 
+_DESCRIPTION = """Timers that call an HTTP webhook at their instant: at least once, never early, durable.
 
-def describe(
-    limits: InputLimits,
-    api_limits: ApiLimits,
-    agent_limits: AgentLimits | None,
-    *,
-    metrics_open: bool,
-    keys_required: bool,
-) -> bytes:
-    """The document as JSON. Without `agent_limits` the service agent is switched off and left out."""
-    operations = [
-        operation
-        for operation in OPERATIONS
-        if operation.documented and not (operation.of_agent and agent_limits is None)
-    ]
+Instants are RFC 3339 with a time zone, durations are texts such as `30s` or `24h`. Unknown fields are refused. Requests \
+take a timer's id as `id` or as `timerId`, whichever of them is described.
+
+**Limits** are those of a server as it comes. Where `x-tocsin-settings` names settings, an operator can change the limit; \
+the server's own limits count, and its errors name them.
+
+**Keys**: a server on a loopback address needs none until one exists; any other needs one for everything but health and \
+documentation. `/metrics` can be opened to everybody. **Service calls** answer 404 `ROUTE_NOT_FOUND` where the service \
+agent is switched off.
+
+**Later releases** add operations, optional fields of requests, fields of answers and words of enums: a client passes \
+over what it doesn't know in answers. What is sent in a request has to be described here."""
+
+
+@cache
+def describe() -> bytes:
+    """The document as JSON, indented: byte for byte `docs/reference/openapi.json`."""
+    limits, agent_limits = InputLimits(), AgentLimits()
+    operations = [operation for operation in OPERATIONS if operation.documented]
     structs = [struct for operation in operations for struct in (operation.request, operation.answer) if struct]
-    _, schemas = msgspec.json.schema_components([*structs, wire.Problem], ref_template="#/components/schemas/{name}")
-    _constrain(schemas, limits, api_limits, agent_limits)
+    schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
+    _constrain(schemas, limits, ApiLimits(), agent_limits)
     paths: Json = {}
     for operation in operations:
-        is_open = operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open)
-        described = _operation(operation, is_open, keys_required)
-        if operation.parameters and agent_limits is not None:
-            described["parameters"] = [
-                agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters
-            ]
-        if operation.request_headers:
-            described["parameters"] = [
+        described = _operation(operation)
+        parameters = [
+            *(agent_openapi.parameter(parameter, limits, agent_limits) for parameter in operation.parameters),
+            *(
                 {"name": name, "in": "header", "required": False, "description": text, "schema": _IDEMPOTENCY_KEY}
                 for name, text in operation.request_headers.items()
-            ]
+            ),
+        ]
+        if parameters:
+            described["parameters"] = parameters
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     document = {
         "openapi": "3.1.0",
@@ -101,36 +128,38 @@ def describe(
             "title": "Tocsin",
             "version": version("tocsin"),
             "summary": "A durable timer service.",
-            "description": "Timers that call an HTTP webhook at their instant: at least once, never early, durable. "
-            "Instants are RFC 3339 with a time zone, durations are texts such as 30s or 24h. Unknown fields are "
-            "refused.",
+            "description": _DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in operations)],
+        "tags": [{"name": tag} for tag in dict.fromkeys([*(operation.tag for operation in operations), "Callbacks"])],
         "paths": paths,
+        "webhooks": webhooks(schemas),
         "components": {
             "schemas": schemas,
+            "examples": problem_examples(),
+            "headers": _SHARED_HEADERS,
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "A key made by `tocsin keys create`."}
             },
         },
     }
-    return msgspec.json.encode(document)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _operation(operation: Operation, is_open: bool, keys_required: bool) -> Json:
+def _operation(operation: Operation) -> Json:
+    is_open = operation.reach is Reach.OPEN
     described: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
         "description": operation.description,
         "tags": [operation.tag],
-        "security": [] if is_open else [{"bearer": []}] if keys_required else [{"bearer": []}, {}],
+        "security": [] if is_open else [{"bearer": []}, {}],
     }
-    if operation.role is not None and not is_open:
+    if operation.role is not None:
         described["description"] += f" Needs a key of role {operation.role.value}{_where(operation.reach)}."
     if operation.request is not None:
-        content: Json = {"schema": _ref(operation.request)}
+        content: Json = {"schema": ref(operation.request)}
         if operation.example:
             content["example"] = operation.example
         described["requestBody"] = {
@@ -154,64 +183,106 @@ def _responses(operation: Operation, is_open: bool) -> Json:
         name: {"description": text, "schema": {"type": "string"}} for name, text in operation.answer_headers.items()
     }
     success: Json = {"description": "Done.", "headers": {**_HEADERS, **own_headers}}
-    if operation.media_type is not None:
-        schema = {"type": "string"} if operation.answer is None else _ref(operation.answer)
-        success["content"] = {operation.media_type: {"schema": schema}}
+    if operation.answer is not None:
+        content = {"schema": ref(operation.answer), "example": answer_example(operation.answer)}
+        success["content"] = {operation.media_type: content}
+    elif operation.media_type is not None:
+        success["content"] = {operation.media_type: {"schema": {"type": "string"}}}
     responses = {str(operation.status): success}
-    errors: dict[int, tuple[str, ...]] = dict(_ALWAYS)
-    errors.update({} if is_open else _WITH_KEY)
-    errors.update(_WITH_BODY if operation.request is not None else {})
-    if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
-        errors[413] = (*errors[413], "PAYLOAD_TOO_LARGE")
-    if not operation.any_query:
-        errors[400] = errors.get(400, ("INVALID_INPUT",))
-    for status, codes in operation.errors.items():
-        errors[status] = (*errors.get(status, ()), *codes)
-    for status, codes in sorted(errors.items()):
-        headers = {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS
+    for status, codes in sorted(_errors(operation, is_open).items()):
         responses[str(status)] = {
             "description": " or ".join(f"`{code}`" for code in codes),
-            "headers": headers,
-            "content": {"application/problem+json": {"schema": _ref(wire.Problem)}},
+            "headers": {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS,
+            "content": {
+                "application/problem+json": {
+                    "schema": ref(wire.Problem),
+                    "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
+                }
+            },
         }
     return responses
 
 
-def _ref(struct: type[msgspec.Struct]) -> Json:
-    return {"$ref": f"#/components/schemas/{struct.__name__}"}
+def _errors(operation: Operation, is_open: bool) -> dict[int, tuple[str, ...]]:
+    """The codes that it can answer, by status."""
+    found: dict[int, tuple[str, ...]] = dict(_ALWAYS)
+    if not is_open:
+        found.update(_WITH_KEY)
+    if operation.request is not None:
+        found.update(_WITH_BODY)
+    if operation.request in (wire.CreateTimer, wire.UpdateTimer, agent_wire.SubmitServiceCall):
+        found[413] = (*found[413], "PAYLOAD_TOO_LARGE")
+    if not operation.any_query:
+        found[400] = found.get(400, ("INVALID_INPUT",))
+    if operation.of_agent:
+        found[404] = ("ROUTE_NOT_FOUND",)
+    for status, codes in operation.errors.items():
+        found[status] = (*codes, *found.get(status, ()))
+    return found
 
 
-def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_limits: AgentLimits | None) -> None:
+def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_limits: AgentLimits) -> None:
     """Writes into the schemas what `tocsin.model.validation` and the agent check."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
-                _target(field)["format"] = "date-time"
+                target(field)["format"] = "date-time"
+            elif name in _DURATIONS:
+                target(field).update(_DURATION)
     call = _call_constraints(limits)
     constraints = _constraints(limits, api_limits, call)
-    if agent_limits is not None:
-        constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
-        constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, _DURATION, call)
+    constraints |= agent_openapi.constraints(limits, agent_limits, _INSTANT, _DURATION, call)
+    constraints["RotateTenantSecret"] = {"tenantId": {"pattern": _UUID7}, **_rotation()}
     for struct, fields in constraints.items():
         for name, constraint in fields.items():
-            _target(schemas[struct]["properties"][name]).update(constraint)
-    schemas["CreateTimer"]["oneOf"] = [{"required": ["executeAt"]}, {"required": ["delay"]}]
-    schemas["UpdateTimer"]["minProperties"] = 3
-    for struct in ("CreateTimer", "UpdateTimer"):
-        schemas[struct]["not"] = {"required": ["payload", "body"]}
-    schemas["RawBody"]["oneOf"] = [{"required": [form]} for form in ("json", "text", "base64")]
-    # A bad item doesn't make the batch bad: it gets an error in its place.
-    schemas["BatchCreateTimers"]["properties"]["timers"]["items"] = {
-        "anyOf": [_ref(wire.CreateTimer), {"description": "Anything else is answered by an error in its place."}]
+            _apply(schemas[struct]["properties"][name], constraint)
+    # Each request has the id under one name; the other one is taken, too.
+    for struct, described, other in (
+        ("CreateTimer", "id", "timerId"),
+        ("TimerName", "timerId", "id"),
+        ("UpdateTimer", "timerId", "id"),
+    ):
+        del schemas[struct]["properties"][other]
+        schemas[struct]["required"].append(described)
+    # Said so that validators understand it and generators pass over it: of a choice of objects they make no class.
+    schemas["CreateTimer"] |= {
+        "if": {"required": ["executeAt"]},
+        "then": {"not": {"required": ["delay"]}},
+        "else": {"required": ["delay"]},
+    }
+    schemas["CreateTimer"]["not"] = {"required": ["payload", "body"]}
+    schemas["UpdateTimer"] |= {
+        "minProperties": 3,
+        "allOf": [{"not": {"required": ["executeAt", "delay"]}}, {"not": {"required": ["payload", "body"]}}],
+    }
+    schemas["RawBody"] |= {
+        "if": {"required": ["json"]},
+        "then": {"not": {"anyOf": [{"required": ["text"]}, {"required": ["base64"]}]}},
+        "else": {
+            "if": {"required": ["text"]},
+            "then": {"not": {"required": ["base64"]}},
+            "else": {"required": ["base64"]},
+        },
     }
 
 
-def _target(field: Json) -> Json:
-    """Where constraints belong: in the part of a nullable field that isn't null."""
-    for part in field.get("anyOf", ()):
-        if part.get("type") not in (None, "null"):
-            return part  # type: ignore[no-any-return]
-    return field
+def _apply(field: Json, constraint: Json) -> None:
+    """Constrains the field. What describes it stands beside the field, not within the part of it that isn't null."""
+    inner = dict(constraint)
+    field.update(
+        {name: inner.pop(name) for name in ("description", "x-tocsin-settings", "x-bytes-max") if name in inner}
+    )
+    if "$ref" in inner or inner.get("type") == "array":
+        for name in ("type", "anyOf", "enum"):
+            field.pop(name, None)
+        field.update(inner)
+    else:
+        target(field).update(inner)
+
+
+def by_settings(*names: str) -> Json:
+    """Marks limits that settings change."""
+    return {"x-tocsin-settings": list(names)}
 
 
 def _call_constraints(limits: InputLimits) -> dict[str, Json]:
@@ -220,12 +291,24 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
         "maxItems": limits.tags_max,
         "uniqueItems": True,
         "items": {"type": "string", "minLength": 1, "maxLength": limits.tag_chars_max, "pattern": _NO_CONTROL},
+        **by_settings("tags_max", "tag_chars_max"),
     }
     return {
-        "callbackUrl": {"format": "uri", "maxLength": limits.url_chars_max, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://"},
-        "executeAt": _INSTANT,
-        "payload": {"description": f"Any JSON, passed on as sent; at most {limits.payload_bytes_max} bytes."},
-        "method": {"enum": list(METHODS)},
+        "callbackUrl": {
+            "format": "uri",
+            "maxLength": limits.url_chars_max,
+            "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://",
+            **by_settings("url_chars_max"),
+        },
+        "executeAt": {**_INSTANT, **by_settings("execute_past_max", "execute_ahead_max")},
+        "delay": {**_DURATION, **by_settings("execute_ahead_max")},
+        "payload": {
+            "description": f"Any JSON, passed on as sent; at most {limits.payload_bytes_max} bytes, and "
+            f"{limits.payload_depth_max} arrays and objects within one another.",
+            "x-bytes-max": limits.payload_bytes_max,
+            **by_settings("payload_bytes_max", "payload_depth_max"),
+        },
+        "method": {"$ref": "#/components/schemas/CallbackMethod"},
         "headers": {
             "maxProperties": limits.headers_max,
             "propertyNames": {
@@ -237,11 +320,13 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
                 "maxLength": limits.header_value_chars_max,
                 "pattern": r"^[\t\u0020-\u007e]*$",
             },
+            **by_settings("headers_max", "header_name_chars_max", "header_value_chars_max"),
         },
         "callbackTimeoutSeconds": {
+            "description": "How long one attempt may take, in seconds. Without one: 10.",
             "minimum": limits.callback_timeout_min_us / US_PER_SECOND,
             "maximum": limits.callback_timeout_max_us / US_PER_SECOND,
-            "default": 10,
+            **by_settings("callback_timeout_min", "callback_timeout_max"),
         },
         "tags": tags,
     }
@@ -255,25 +340,33 @@ def _rotation() -> dict[str, Json]:
 
 
 def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Json]) -> dict[str, dict[str, Json]]:
-    timer_id: Json = {"minLength": 1, "maxLength": limits.id_chars_max, "pattern": _NO_CONTROL}
-    retention = {**_DURATION, "description": f"At most {format_duration(limits.retention_max_us)}."}
+    timer_id: Json = {
+        "minLength": 1,
+        "maxLength": limits.id_chars_max,
+        "pattern": _NO_CONTROL,
+        **by_settings("id_chars_max"),
+    }
+    retention = {
+        **_DURATION,
+        "description": f"How long finished timers stay visible; at most {format_duration(limits.retention_max_us)}.",
+        **by_settings("retention_max"),
+    }
+    rows = {"minimum": 1, "maximum": limits.list_rows_max, **by_settings("list_rows_max")}
+    interval = {**_DURATION, **by_settings("retry_duration_max")}
     return {
-        "CreateTimer": {
-            "namespace": _NAME,
-            "id": timer_id,
-            "delay": _DURATION,
-            "onConflict": {"default": OnConflict.REPLACE},
-            "idempotencyKey": _IDEMPOTENCY_KEY,
-            **call,
-        },
+        "CreateTimer": {"namespace": _NAME, "id": timer_id, "idempotencyKey": _IDEMPOTENCY_KEY, **call},
         "TimerName": {"namespace": _NAME, "timerId": timer_id},
         "UpdateTimer": {"namespace": _NAME, "timerId": timer_id, **call},
         "RetryPolicy": {
-            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, "default": 10},
-            "maxAttemptsDuration": _DURATION,
-            "initialInterval": {**_DURATION, "default": "5s"},
-            "backoffMultiplier": {"minimum": 1, "maximum": limits.backoff_multiplier_max, "default": 3},
-            "maxInterval": _DURATION,
+            "maxAttempts": {"minimum": 1, "maximum": limits.attempts_max, **by_settings("attempts_max")},
+            "maxAttemptsDuration": interval,
+            "initialInterval": interval,
+            "backoffMultiplier": {
+                "minimum": 1,
+                "maximum": limits.backoff_multiplier_max,
+                **by_settings("backoff_multiplier_max"),
+            },
+            "maxInterval": interval,
         },
         "RawBody": {
             "json": {
@@ -288,26 +381,30 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "contentType": {"maxLength": CONTENT_TYPE_CHARS_MAX, "pattern": _MEDIA_TYPE},
         },
         "ListAudit": {
+            "action": {"type": "array", "items": {"$ref": "#/components/schemas/AuditAction"}},
             "keyId": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
             "subject": {"minLength": 1, "maxLength": FILTER_CHARS_MAX},
             "after": _INSTANT,
             "before": _INSTANT,
-            "limit": {"minimum": 1, "maximum": limits.list_rows_max, "default": 100},
+            "limit": rows,
             "cursor": {"pattern": f"^[A-Za-z0-9_-]{{{CURSOR_CHARS}}}$"},
         },
         "ListTimers": {
             "namespace": _NAME,
+            "status": {"type": "array", "items": {"$ref": "#/components/schemas/TimerStatus"}},
             "tags": call["tags"],
-            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL},
+            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL, **by_settings("id_chars_max")},
             "executeAfter": _INSTANT,
             "executeBefore": _INSTANT,
-            "limit": {"minimum": 1, "maximum": limits.list_rows_max, "default": 100},
+            "limit": rows,
             "cursor": {"minLength": 1, "maxLength": limits.cursor_chars_max, "pattern": _NO_CONTROL},
         },
-        "BatchCreateTimers": {"timers": {"maxItems": api_limits.batch_items_max}},
+        "BatchCreateTimers": {
+            "timers": {"maxItems": api_limits.batch_items_max, **by_settings("api.batch_items_max")},
+        },
         "CreateNamespace": {
             "name": _NAME,
-            "numShards": {"minimum": 1, "maximum": limits.num_shards_max},
+            "numShards": {"minimum": 1, "maximum": limits.num_shards_max, **by_settings("num_shards_max")},
             "retention": retention,
             "secret": _SECRET,
         },

@@ -8,6 +8,7 @@ from importlib.resources import files
 import msgspec
 
 from tocsin.api.call import Call, Handler, Page
+from tocsin.api.openapi import describe
 from tocsin.contract import wire
 from tocsin.contract.convert import cluster_answer
 from tocsin.contract.errors import NotReady
@@ -27,13 +28,12 @@ _PAGE_HEADERS = (
 
 
 class OperatorHandlers:
-    """`metrics` answers with a body and its content type; `openapi` is the description, encoded."""
+    """`metrics` answers with a body and its content type."""
 
-    def __init__(self, service: TimerService, metrics: Callable[[], tuple[bytes, str]], openapi: bytes) -> None:
+    def __init__(self, service: TimerService, metrics: Callable[[], tuple[bytes, str]]) -> None:
         self._service = service
         self._metrics = metrics
         self._encode = msgspec.json.Encoder().encode
-        self._openapi = Page(openapi, "application/json", _PAGE_HEADERS)
         folder = files("tocsin.api") / "page"
         self._page = Page((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
         self._script = Page((folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS)
@@ -72,8 +72,8 @@ class OperatorHandlers:
         return Page(*self._metrics())
 
     async def openapi(self, call: Call) -> Page:
-        """The description."""
-        return self._openapi
+        """The description, which is made when it is first asked for."""
+        return Page(describe(), "application/json", _PAGE_HEADERS)
 
     async def docs(self, call: Call) -> Page:
         """The page."""

@@ -96,7 +96,7 @@ class TimerHandlers:
         sent = self._update.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
         changes = self._intake.changes(sent, call.now_us)
-        return self._encode_view(await self._service.update(sent.namespace, sent.timer_id, changes))
+        return self._encode_view(await self._service.update(*self._intake.name(sent), changes))
 
     async def delete(self, call: Call) -> bytes:
         """Cancels a pending timer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -74,15 +74,16 @@ class Intake:
         errors: list[FieldError] = []
         if reason := rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if reason := rules.new_timer_id(sent.id):
-            errors.append(FieldError("id", reason))
+        timer_id = _timer_id(sent, "id", rules.new_timer_id, errors)
         execute_at = self._execute_at(sent, now_us, errors)
+        if execute_at is UNSET:
+            errors.append(FieldError("executeAt", "is missing; give executeAt or delay"))
         call = self._call(sent, execute_at, errors)
-        if errors:
+        if errors or execute_at is UNSET:
             raise self._refusal(errors, call)
         return Timer(
             sent.namespace,
-            sent.id,
+            timer_id,
             execute_at,
             sent.callback_url,
             now_us,
@@ -98,26 +99,23 @@ class Intake:
         )
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
-        """What to change."""
-        errors = self._name_errors(sent)
-        execute_at: int | UnsetType = UNSET
-        if sent.execute_at is not UNSET:
-            execute_at = self._instant("executeAt", sent.execute_at, errors)
-            if not errors and (reason := self._rules.instant(execute_at, now_us)):
-                errors.append(FieldError("executeAt", reason))
-        changes = self._call(sent, execute_at, errors)
+        """What to change; a delay counts from `now_us`."""
+        errors: list[FieldError] = []
+        self._name(sent, errors)
+        changes = self._call(sent, self._execute_at(sent, now_us, errors), errors)
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "nothing is to be changed; give a field besides namespace and timerId"))
         if errors:
             raise self._refusal(errors, changes)
         return changes
 
-    def name(self, sent: wire.TimerName) -> tuple[str, str]:
+    def name(self, sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
         """Namespace and id."""
-        errors = self._name_errors(sent)
+        errors: list[FieldError] = []
+        timer_id = self._name(sent, errors)
         if errors:
             raise InvalidInput(*errors)
-        return sent.namespace, sent.timer_id
+        return sent.namespace, timer_id
 
     def list_request(self, sent: wire.ListTimers) -> ListRequest:
         """What to list."""
@@ -196,15 +194,15 @@ class Intake:
         too_large = size > self._rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
-    def _name_errors(self, sent: wire.TimerName | wire.UpdateTimer) -> list[FieldError]:
-        errors = []
+    def _name(self, sent: wire.TimerName | wire.UpdateTimer, errors: list[FieldError]) -> str:
         if reason := self._rules.namespace(sent.namespace):
             errors.append(FieldError("namespace", reason))
-        if reason := self._rules.timer_id(sent.timer_id):
-            errors.append(FieldError("timerId", reason))
-        return errors
+        return _timer_id(sent, "timerId", self._rules.timer_id, errors)
 
-    def _execute_at(self, sent: wire.CreateTimer, now_us: int, errors: list[FieldError]) -> int:
+    def _execute_at(
+        self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
+    ) -> int | UnsetType:
+        """The instant that is asked for, by itself or as a delay."""
         rules, found = self._rules, len(errors)
         if sent.execute_at is not UNSET:
             if sent.delay is not UNSET:
@@ -214,8 +212,7 @@ class Intake:
                 errors.append(FieldError("executeAt", reason))
             return instant_us
         if sent.delay is UNSET:
-            errors.append(FieldError("executeAt", "is missing; give executeAt or delay"))
-            return 0
+            return UNSET
         delay_us = self._duration("delay", sent.delay, errors)
         if reason := rules.delay(delay_us):
             errors.append(FieldError("delay", reason))
@@ -412,9 +409,9 @@ def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
     return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
 
 
-def keys_answer(keys: Iterable[ApiKey]) -> wire.Keys:
+def keys_answer(keys: Iterable[ApiKey]) -> wire.KeyList:
     """API keys as clients see them."""
-    return wire.Keys([_shown_key(key) for key in keys])
+    return wire.KeyList([_shown_key(key) for key in keys])
 
 
 def _shown_key(key: ApiKey) -> wire.ShownKey:
@@ -475,6 +472,24 @@ def _shard_answer(shard: ShardView) -> wire.Shard:
 def _bounded_instant(instant_us: int) -> str:
     """A horizon may be the smallest or greatest key, which no calendar has."""
     return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
+
+
+def _timer_id(
+    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
+    documented: str,
+    check: Callable[[str], str | None],
+    errors: list[FieldError],
+) -> str:
+    """The timer's id, sent as `id` or as `timerId`, whichever of them is the `documented` name here."""
+    name, timer_id = ("id", sent.id) if sent.timer_id is UNSET else ("timerId", sent.timer_id)
+    if timer_id is UNSET:
+        errors.append(FieldError(documented, "is missing"))
+        return ""
+    if sent.id is not UNSET and sent.id != timer_id:
+        errors.append(FieldError("timerId", f"is another than id; both name the timer, so give {documented} only"))
+    elif reason := check(timer_id):
+        errors.append(FieldError(name, reason))
+    return timer_id
 
 
 def _seconds(duration_us: int) -> float:

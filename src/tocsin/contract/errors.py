@@ -187,7 +187,12 @@ _encoder = msgspec.json.Encoder()
 
 def kind_of(error: BaseException) -> Kind:
     """How the error is answered; whatever isn't known is an internal error that shows nothing of itself."""
-    for ancestor in type(error).__mro__:
+    return kind_of_class(type(error))
+
+
+def kind_of_class(error: type[BaseException]) -> Kind:
+    """The same of a class of errors."""
+    for ancestor in error.__mro__:
         kind = _KINDS.get(ancestor)
         if kind is not None:
             return kind
@@ -195,8 +200,21 @@ def kind_of(error: BaseException) -> Kind:
 
 
 def code_of(error: BaseException) -> str:
-    """The stable code."""
-    return error.code if isinstance(error, TocsinError) else TocsinError.code
+    """The stable code. What is answered as an internal error has that one's, whatever its own."""
+    return error.code if isinstance(error, TocsinError) and kind_of(error) is not _INTERNAL else TocsinError.code
+
+
+def answered_classes() -> dict[str, list[type[TocsinError]]]:
+    """The classes of errors that are answered with a code of their own, by code, as far as they are loaded."""
+    found: dict[str, list[type[TocsinError]]] = {}
+    waiting: list[type[TocsinError]] = [TocsinError]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        # Whatever isn't found has a more precise code.
+        if kind is not NotFound and (kind is TocsinError or kind_of_class(kind) is not _INTERNAL):
+            found.setdefault(kind.code, []).append(kind)
+    return found
 
 
 def message_of(error: BaseException, correlation_id: str) -> str:

@@ -217,12 +217,9 @@ _CHOICES: dict[str, type[StrEnum]] = {
 _MISTAKEN = {
     "maxRetries": ("maxAttempts", "which counts all attempts, the first included"),
     "maxRetryAttemptsDuration": ("maxAttemptsDuration", "which begins at the first attempt"),
-    "timerId": ("id", "as the field is called when creating"),
-    "id": ("timerId", "as the field is called when a timer exists"),
     "url": ("callbackUrl", "the URL to call"),
     "namespace": ("name", "the namespace's name"),
     "timeoutSeconds": ("callbackTimeoutSeconds", "in seconds"),
-    "delay": ("executeAt", "an instant; delays are only for creating"),
     "executeAt": ("dueAt", "as service calls have it"),
     "callbackUrl": ("requestSpec", "which has method, url, headers and body"),
 }

@@ -75,6 +75,7 @@ def _body_hash(sent: wire.CreateTimer, key: str, execute_at: int) -> str:
     covered = msgspec.structs.replace(
         sent, delay=UNSET, idempotency_key=UNSET, on_conflict=UNSET, headers=headers,
         execute_at=UNSET if sent.execute_at is UNSET else str(execute_at),
+        id=sent.id if sent.timer_id is UNSET else sent.timer_id, timer_id=UNSET,
     )  # fmt: skip
     return _hash(key.encode() + b"\0" + _encode(covered))
 

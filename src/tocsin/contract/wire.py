@@ -21,6 +21,8 @@ Instant = Annotated[str, Meta(description="An RFC 3339 instant with a time zone.
 Duration = Annotated[str, Meta(description="A duration: 500ms, 30s, 5m, 1h30m, 7d.", examples=["30s"])]
 NamespaceName = Annotated[str, Meta(description="The namespace's name.", examples=["default"])]
 TimerId = Annotated[str, Meta(description="The timer's id, unique in its namespace.", examples=["order-17-reminder"])]
+#: The id under its other name: `id` and `timerId` mean the same in every request. The OpenAPI document has one of them.
+OtherName = Annotated[str, Meta(description="The timer's id, under its other name.")]
 CallbackUrl = Annotated[
     str,
     Meta(
@@ -36,7 +38,7 @@ Headers = Annotated[
 ]
 Tags = Annotated[list[str], Meta(description="Labels to list by.", examples=[["orders", "eu"]])]
 TimeoutSeconds = Annotated[float, Meta(description="How long one call may take, in seconds.", examples=[10])]
-NumShards = Annotated[int, Meta(description="Over how many shards its timers spread. Never changes.")]
+NumShards = Annotated[int, Meta(description="Over how many of the shards its timers spread. Never changes.")]
 History = Annotated[HistoryMode, Meta(description="Which finished timers stay visible.")]
 Retention = Annotated[str, Meta(description="How long finished timers stay visible.", examples=["3d"])]
 Cursor = Annotated[str, Meta(description="`nextCursor` of the page before.")]
@@ -122,8 +124,8 @@ class CreateTimer(RequestStruct):
     """A timer to be created; give exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
 
     namespace: NamespaceName
-    id: TimerId
     callback_url: CallbackUrl
+    id: TimerId | UnsetType = UNSET
     execute_at: Instant | UnsetType = UNSET
     delay: Duration | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
@@ -154,22 +156,25 @@ class CreateTimer(RequestStruct):
         ]
         | UnsetType
     ) = UNSET
+    timer_id: OtherName | UnsetType = UNSET
 
 
 class TimerName(RequestStruct):
     """Which timer is meant."""
 
     namespace: NamespaceName
-    timer_id: TimerId
+    timer_id: TimerId | UnsetType = UNSET
+    id: OtherName | UnsetType = UNSET
 
 
 class UpdateTimer(RequestStruct):
-    """What to change of a pending timer; absent fields stay. Null takes `headers` away; a null `retryPolicy` returns
-    to the namespace's. `payload` and `body` replace one another."""
+    """What to change of a pending timer; absent fields stay. Null takes `headers` away; a null `retryPolicy` returns to the
+    namespace's. `payload` and `body` replace one another. Give at most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
-    timer_id: TimerId
+    timer_id: TimerId | UnsetType = UNSET
     execute_at: Instant | UnsetType = UNSET
+    delay: Duration | UnsetType = UNSET
     callback_url: CallbackUrl | UnsetType = UNSET
     payload: Payload | UnsetType = UNSET
     body: Body | UnsetType = UNSET
@@ -178,13 +183,16 @@ class UpdateTimer(RequestStruct):
     retry_policy: Retry | UnsetType = UNSET
     callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
+    id: OtherName | UnsetType = UNSET
 
 
 class ListTimers(RequestStruct):
     """Which timers to list; a timer must meet all conditions given."""
 
     namespace: NamespaceName
-    status: Annotated[Status | list[Status], Meta(description="One status, or several.")] | UnsetType = UNSET
+    status: Annotated[Status | list[Status], Meta(description="Statuses of which it must have one.")] | UnsetType = (
+        UNSET
+    )
     tags: Annotated[list[str], Meta(description="Tags that it must have, all of them.")] | UnsetType = UNSET
     id_prefix: Annotated[str, Meta(description="How its id begins.")] | UnsetType = UNSET
     execute_after: Instant | UnsetType = UNSET
@@ -319,7 +327,7 @@ class CreatedKey(ShownKey, kw_only=True):
     key: Annotated[str, Meta(description="To be sent as `Authorization: Bearer <key>`.")]
 
 
-class Keys(AnswerStruct):
+class KeyList(AnswerStruct):
     """The API keys that the caller's key covers, the oldest first; also those that have expired."""
 
     keys: list[ShownKey]
@@ -328,7 +336,7 @@ class Keys(AnswerStruct):
 class ListAudit(RequestStruct):
     """Which entries of the audit trail to list; an entry must meet all conditions given."""
 
-    action: Annotated[AuditAction | list[AuditAction], Meta(description="One action, or several.")] | UnsetType = UNSET
+    action: Annotated[AuditAction | list[AuditAction], Meta(description="Actions that it may be.")] | UnsetType = UNSET
     key_id: Annotated[str, Meta(description="The key that acted.", examples=["1f0c9a7be2d4"])] | UnsetType = UNSET
     subject: Annotated[str, Meta(description="What was acted on: a namespace's name or a key's id.")] | UnsetType = (
         UNSET
@@ -368,20 +376,23 @@ class AuditPage(AnswerStruct):
 class Attempt(AnswerStruct):
     """One call that was made. `status` is null when no answer came."""
 
-    at: Instant
-    duration_ms: float
-    status: int | None
-    error: str | None
+    at: Annotated[str, Meta(description="When it began.", examples=["2027-01-31T12:00:00Z"])]
+    duration_ms: Annotated[float, Meta(description="How long it took, in milliseconds.")]
+    status: Annotated[int | None, Meta(description="The HTTP status; null when no answer came.")]
+    error: Annotated[str | None, Meta(description="Why it failed: a stable word, then details. Null: it didn't.")]
 
 
 class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
     """A retry policy, what was left out filled in."""
 
-    max_attempts: int
-    initial_interval: Duration
-    backoff_multiplier: float
-    max_interval: Duration
-    max_attempts_duration: Duration | UnsetType = UNSET
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included.")]
+    initial_interval: Annotated[str, Meta(description="Delay before the second attempt.", examples=["1s"])]
+    backoff_multiplier: Annotated[float, Meta(description="Growth of the delay.")]
+    max_interval: Annotated[str, Meta(description="Longest delay.", examples=["5m"])]
+    max_attempts_duration: (
+        Annotated[str, Meta(description="No attempt begins later than this after the first.", examples=["1d"])]
+        | UnsetType
+    ) = UNSET
 
 
 class RawBodyAnswer(AnswerStruct, rename="camel"):
@@ -415,9 +426,15 @@ class Timer(AnswerStruct):
     retry_policy: (
         Annotated[RetryPolicyAnswer, Meta(description="Its own; absent while the namespace's counts.")] | UnsetType
     ) = UNSET
-    next_attempt_at: Instant | UnsetType = UNSET
-    executed_at: Instant | UnsetType = UNSET
-    last_error: str | UnsetType = UNSET
+    next_attempt_at: (
+        Annotated[str, Meta(description="When it is called next.", examples=["2027-01-31T12:00:00Z"])] | UnsetType
+    ) = UNSET
+    executed_at: (
+        Annotated[str, Meta(description="When it finished.", examples=["2027-01-31T12:00:00Z"])] | UnsetType
+    ) = UNSET
+    last_error: (
+        Annotated[str, Meta(description="Why its last failed attempt failed: a stable word, then details.")] | UnsetType
+    ) = UNSET
     body: Annotated[RawBodyAnswer, Meta(description="Sent instead of the envelope with a payload.")] | UnsetType = UNSET
 
 
@@ -433,7 +450,7 @@ class BadField(AnswerStruct):
     """One bad field: where it stands, and what is wrong with it."""
 
     path: Annotated[str, Meta(description="Dotted, such as timers[3].executeAt; empty for the body as a whole.")]
-    reason: str
+    reason: Annotated[str, Meta(description="What is wrong with it, and what would be right.")]
 
 
 class ItemError(AnswerStruct):
@@ -482,7 +499,7 @@ class Namespace(AnswerStruct):
     ) = UNSET
 
 
-class Namespaces(AnswerStruct):
+class NamespaceList(AnswerStruct):
     """All namespaces that the key may see, by name."""
 
     namespaces: list[Namespace]

@@ -245,7 +245,6 @@ class Server:
             self.service,
             rules=rules,
             agent=None if agent is None else self._service_calls,
-            agent_limits=settings.agent_limits(),
             relay=ask,
             limits=settings.api_limits(),
             clock=clock,

@@ -52,7 +52,8 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "namespace": "a b"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "default\n"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "x" * 256}, "namespace", "1 to 255"),
-    ({**TIMER, "timerId": "t"}, "timerId", "use id"),
+    ({**TIMER, "timerId": "t"}, "timerId", "is another than id"),
+    ({**without("id"), "timerId": ""}, "timerId", "is empty"),
     ({**TIMER, "callbackURL": "x"}, "callbackURL", "did you mean callbackUrl"),
     ({**TIMER, "zzz": 1}, "zzz", "is not a field here; there are: namespace"),
     (at("2027-01-31T12:00:00"), "executeAt", "no time zone"),
@@ -178,10 +179,16 @@ def test_all_bad_fields_are_named_at_once(server: Served) -> None:
 @pytest.mark.parametrize(
     ("call", "sent", "path"),
     [
-        ("timers/get", {"namespace": "default", "id": "x"}, "id"),
+        ("timers/get", {"namespace": "default", "id": "x", "timerId": "y"}, "timerId"),
+        ("timers/get", {"namespace": "default", "id": "x" * 256}, "id"),
         ("timers/get", {"namespace": "default"}, "timerId"),
         ("timers/delete", {"namespace": "default", "timerId": "x" * 256}, "timerId"),
-        ("timers/update", {"namespace": "default", "timerId": "x", "delay": "1s"}, "delay"),
+        ("timers/update", {"namespace": "default", "timerId": "x", "delay": "soon"}, "delay"),
+        (
+            "timers/update",
+            {"namespace": "default", "timerId": "x", "delay": "1s", "executeAt": "2027-01-31T12:00:00Z"},
+            "delay",
+        ),
         ("timers/update", {"namespace": "default", "timerId": "x", "executeAt": "9999-01-01T00:00:00Z"}, "executeAt"),
         ("timers/update", {"namespace": "default", "timerId": "x", "callbackUrl": "http://10.0.0.1/"}, "callbackUrl"),
         ("timers/list", {"namespace": "default", "limit": 1001}, "limit"),

@@ -103,3 +103,10 @@ def test_items_of_a_batch_say_what_they_found(server: Served) -> None:
     assert (failed["error"]["error"], failed["error"]["status"]) == ("IDEMPOTENCY_CONFLICT", 409)
     (bad,) = batch({"id": "a", "idempotencyKey": "no key"})
     assert bad["error"]["errors"][0]["path"] == "timers[0].idempotencyKey"
+
+
+def test_a_repetition_may_name_the_id_otherwise(server: Served) -> None:
+    first = create(server, key="k-1")
+    renamed = {("timerId" if name == "id" else name): value for name, value in TIMER.items()}
+    again = server.post("timers/create", renamed, headers={"idempotency-key": "k-1"})
+    assert (again.status_code, again.headers["idempotency-replayed"], again.json()) == (200, "true", first.json())

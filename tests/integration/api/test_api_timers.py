@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from conftest import Served
@@ -95,6 +97,27 @@ def test_update_changes_what_is_named(server: Served) -> None:
         "maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"
     }  # fmt: skip
     assert "retryPolicy" not in server.post("timers/update", {**name, "retryPolicy": None, "tags": []}).json()
+
+
+def test_delay_of_an_update_counts_from_its_receipt(server: Served) -> None:
+    server.post("timers/create", {**TIMER, "tags": ["a"]})
+    before = time.time_ns() // 1000
+    assert server.post("timers/update", {"namespace": "default", "timerId": "t1", "delay": "1h30m"}).status_code == 200
+    (timer,) = server.service.timers.values()
+    assert before <= timer.execute_at - 5_400_000_000 <= time.time_ns() // 1000
+    assert timer.tags == ("a",)
+
+
+def test_every_request_takes_id_or_timer_id(server: Served) -> None:
+    unnamed = {name: value for name, value in TIMER.items() if name != "id"}
+    for names in ({"id": "t1"}, {"timerId": "t1"}, {"id": "t1", "timerId": "t1"}):
+        server.service.clear()
+        assert server.post("timers/create", {**unnamed, **names}).json()["id"] == "t1"
+        assert "timer" in server.post("timers/batch/create", {"timers": [{**unnamed, **names}]}).json()["results"][0]
+        named = {"namespace": "default", **names}
+        assert server.post("timers/get", named).json()["id"] == "t1"
+        assert server.post("timers/update", {**named, "tags": ["b"]}).json()["tags"] == ["b"]
+        assert server.post("timers/delete", named).status_code == 204
 
 
 def test_update_of_nothing_is_refused(server: Served) -> None:

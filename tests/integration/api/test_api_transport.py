@@ -163,7 +163,7 @@ def test_correlation_id_is_taken_over_or_made(server: Served) -> None:
         (RequestExpired("it waited too long"), 503, "REQUEST_EXPIRED", "1"),
         (StoreUnavailable("secret-host:5432 refused"), 503, "STORE_FAILURE", "1"),
         (OutcomeUnknown("secret-host: broken pipe"), 503, "STORE_FAILURE", "1"),
-        (StoreCorrupted("secret-host: bad page"), 500, "STORE_FAILURE", None),
+        (StoreCorrupted("secret-host: bad page"), 500, "INTERNAL", None),
         (TocsinError("secret-host"), 500, "INTERNAL", None),
         (KeyError("secret-host"), 500, "INTERNAL", None),
         (RecursionError("secret-host"), 500, "INTERNAL", None),

@@ -1,0 +1,37 @@
+"""The table of codes has each one that can be met, with its status."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import tocsin
+from tocsin.contract.codes import CODES, FAILURES
+from tocsin.contract.errors import answered_classes, kind_of_class
+
+SOURCES = Path(tocsin.__file__).parent
+#: What timers of the service agent meet within the server, where no client sees it.
+_INTERNAL = {"adapters/agent_caller.py", "server/relay.py"}
+
+
+def test_every_error_that_is_answered_has_its_code_in_the_table() -> None:
+    for module in pkgutil.walk_packages(tocsin.__path__, "tocsin."):
+        if not module.name.endswith(("__main__", "migrations.env")):
+            importlib.import_module(module.name)
+    answered = answered_classes()
+    assert answered.keys() == CODES.keys()
+    for code, classes in answered.items():
+        assert {kind_of_class(kind).status for kind in classes} == {CODES[code].status}, code
+
+
+def test_every_failure_of_an_attempt_is_in_the_table() -> None:
+    found = {"HTTP_<status>"}
+    for path in SOURCES.rglob("*.py"):
+        if not any(str(path).endswith(name) for name in _INTERNAL):
+            text = path.read_text(encoding="utf-8")
+            found |= set(re.findall(r'(?:NoResponse|Failed|ErrorMeta)\(\s*f?"([A-Z_]{4,})\b', text))
+            found |= set(re.findall(r'InvalidRequest\(.*"([A-Z_]+)"', text))
+    assert found >= {"TIMEOUT", "CALLBACK_NOT_OK", "INTERRUPTED"}
+    assert found | {"HTTP_STATUS"} == FAILURES.keys()
