@@ -195,7 +195,7 @@ def test_no_header_gets_a_line_of_its_own(headers: dict[str, str]) -> None:
 )
 def test_a_raw_body_is_sent_and_signed_as_it_is_with_the_envelope_in_headers(body: RawBody, sent: bytes) -> None:
     line, headers, got = composed(
-        body=body, timer_id="größe/ 1\U0001f514", secret=SECRET, headers={"X-Own": "1"}, method="PUT"
+        body=body, timer_id="größe/ 1\U0001f514", secrets=(SECRET,), headers={"X-Own": "1"}, method="PUT"
     )
     assert (line, got, headers["content-type"]) == ("PUT /a?b=c HTTP/1.1", sent, body.content_type)
     assert {name: value for name, value in headers.items() if name.startswith("tocsin-")} == {

@@ -45,7 +45,12 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "AuditSource": (list(AuditSource), "Which way a change came."),
 }
 #: Enums of the code that have another name there.
-_RENAMED = {Status.__name__: "TimerStatus", CallStatus.__name__: "ServiceCallStatus", Role.__name__: "KeyRole"}
+_RENAMED = {
+    Status.__name__: "TimerStatus",
+    CallStatus.__name__: "ServiceCallStatus",
+    Role.__name__: "KeyRole",
+    Answers.__name__: "CallbackAnswers",
+}
 
 #: Fields of answers that are plain strings to the code and have one of an enum's words, by struct and field.
 _WORDS: dict[str, dict[str, str]] = {
