@@ -140,7 +140,8 @@ def create(
         "body": _raw_body(body, content_type, payload),
         **retry_policy(retry_attempts, retry_for, retry_initial, retry_factor, retry_max_interval),
         "onConflict": on_conflict,
-        "idempotencyKey": idempotency_key,
+        # Asked again by itself after a 503, whose outcome may be unknown, it must not make the timer fire twice.
+        "idempotencyKey": idempotency_key if idempotency_key is not None else str(uuid.uuid4()),
     }
     _show(_create(server, key, _given(request)), as_json)
 

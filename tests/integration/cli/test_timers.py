@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 
@@ -24,7 +25,9 @@ class TestCreate:
             "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--server", scripted.url,
         )  # fmt: skip
         assert ran.code == 0, ran.err
-        assert last_body(scripted) == {
+        sent = last_body(scripted)
+        assert sent.pop("idempotencyKey")
+        assert sent == {
             "namespace": "default",
             "id": "a",
             "delay": "30s",
@@ -123,6 +126,8 @@ class TestFailures:
         scripted.script = [busy, busy]
         assert tocsin("timers", "create", HOOK, "--in", "1s", "--server", scripted.url).code == 0
         assert len(paused) == 2
+        # Whatever became of the first ones, they are one create to the server.
+        assert len({json.loads(ring.body)["idempotencyKey"] for ring in scripted.rings[-3:]}) == 1
 
     def test_but_not_for_ever(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
