@@ -286,8 +286,11 @@ async def test_namespaces_are_made_paused_and_resumed(shown: Window, api: Api) -
     await expect(card.locator(".state")).to_have_text("active")
     await card.get_by_text("Settings").click()
     await card.get_by_label("For", exact=True).fill("1d")
+    await expect(card).to_contain_text("up to 10 attempts")
+    await card.get_by_label("A call is done by").select_option("strict")
     await card.get_by_role("button", name="Save").click()
     await expect(card).to_contain_text("for 1 d")
+    await expect(card.locator(".facts")).to_contain_text("a 2xx without a body, or with ok: true")
 
 
 async def test_a_secret_is_rotated_and_shown_once(shown: Window, api: Api) -> None:

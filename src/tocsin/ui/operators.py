@@ -15,7 +15,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
-from tocsin.model.namespace import HistoryMode
+from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
 from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
 from tocsin.ui.listing import ListHandlers
@@ -39,6 +39,10 @@ _HISTORY_WORDS = {
 }
 #: Over which times the question before a pause counts what comes due.
 _AHEAD = (("the next hour", 3_600 * US_PER_SECOND), ("the next day", US_PER_DAY))
+_ANSWERS_WORDS = {
+    Answers.STANDARD: "any 2xx, unless its body says otherwise",
+    Answers.STRICT: "a 2xx without a body, or with ok: true",
+}
 
 
 class OperatorPages:
@@ -100,6 +104,8 @@ class OperatorPages:
             may_admin=visit.visitor.may(Role.ADMIN),
             total_shards=cluster.total_shards,
             history_words=_HISTORY_WORDS,
+            answers_words=_ANSWERS_WORDS,
+            policy_in_force=policy_in_force,
             duration=format_duration,
             problem=None if problem is None else _sentence(problem),
             problem_name=name,
@@ -141,7 +147,8 @@ class OperatorPages:
         if "paused" in visit.form:
             body["paused"] = visit.form.get("paused") == "yes"
             did = "paused" if body["paused"] else "resumed"
-        body |= {name: visit.form.get(name) for name in ("history", "retention", "secret") if visit.form.get(name)}
+        wanted = ("history", "retention", "secret", "answers")
+        body |= {name: visit.form.get(name) for name in wanted if visit.form.get(name)}
         if visit.form.get("unsign") == "yes":
             body["secret"] = None
         try:
@@ -154,6 +161,7 @@ class OperatorPages:
                 secret=sent.secret if isinstance(sent.secret, str) else None,
                 remove_secret=sent.secret is None,
                 paused=None if sent.paused is msgspec.UNSET else sent.paused,
+                answers=None if sent.answers is msgspec.UNSET else sent.answers,
             )
         except (InvalidInput, NamespaceNotFound) as error:
             return await self._namespaces(visit, problem=error, name=body["name"])
