@@ -255,6 +255,7 @@ def _constrain(schemas: Json, limits: InputLimits, api_limits: ApiLimits, agent_
         "minProperties": 3,
         "allOf": [{"not": {"required": ["executeAt", "delay"]}}, {"not": {"required": ["payload", "body"]}}],
     }
+    schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}
     schemas["RawBody"] |= {
         "if": {"required": ["json"]},
         "then": {"not": {"anyOf": [{"required": ["text"]}, {"required": ["base64"]}]}},

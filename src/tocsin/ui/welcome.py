@@ -101,9 +101,9 @@ class WelcomeHandlers:
             raise InvalidInput(FieldError("callbackUrl", "can't be this server: callbacks to it are refused here"))
         token, timer_id = secrets.token_urlsafe(18), f"hello-{uuid.uuid4().hex[:8]}"
         sent = wire.CreateTimer(
-            DEFAULT_NAMESPACE,
-            timer_id,
-            f"{self._own_url}{PREFIX}{token}",
+            namespace=DEFAULT_NAMESPACE,
+            id=timer_id,
+            callback_url=f"{self._own_url}{PREFIX}{token}",
             delay=_DELAY,
             payload=msgspec.Raw(b'{"hello":"from Tocsin"}'),
             tags=["hello"],

@@ -187,7 +187,7 @@ async def test_a_misspelled_filter_does_not_silently_give_everything(server: Ser
             cursor = page.get("nextCursor")
         assert seen == ["c2", "c1", "c0"]
         for request, known in (
-            (client.build_request("GET", calls, params={"state": "Failed"}), "status, tag, from, to, limit, cursor"),
+            (client.build_request("GET", calls, params={"state": "Failed"}), "status, tag, name, correlationId, from, to, limit, cursor"),
             (client.build_request("GET", "/api/v1/cluster", params={"state": "dead"}), "there are none"),
             (
                 client.build_request("POST", "/api/v1/timers/list?state=failed", json={"namespace": "default"}),
