@@ -132,8 +132,8 @@ class Repeater(Client):
         found = int(timer.keys[-1].key) if slim else token_of(timer.payload)
         root = world.ledger.root[found]
         what = f"{self.uuid.hex()[:6]}: token {found} answered as {timer.status}, states {sorted(states)}"
-        if found == token:
-            # A former try has made it.
+        if root == token:
+            # A former try has made it; its receiver may have rescheduled it since.
             if token not in self._remembered and answer.outcome is Outcome.REPLAYED:
                 self._remembered = [*self._remembered, token][-KEYS_MAX:]
         elif token not in self._remembered:
