@@ -101,7 +101,7 @@ def main() -> int:
             missed.append(mutation.name)
         took = time.perf_counter() - began
         rule = f"rule {mutation.rule}" if mutation.rule else "agent" if mutation.proofs is agent.PROOFS else ""
-        print(f"{mutation.name:70} {rule:8} {caught_by or 'SURVIVED':11} {took:5.1f} s  {words}", flush=True)
+        print(f"{mutation.name:72} {rule:8} {caught_by or 'SURVIVED':16} {took:5.1f} s  {words}", flush=True)
     print(f"{len(missed)} survived or broken: {missed}" if missed else "all caught")
     return 1 if missed else 0
 

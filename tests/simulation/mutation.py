@@ -57,8 +57,8 @@ def _mutated(mutation: Mutation, source: Path) -> dict[Path, ast.Module]:
             if file not in trees:
                 trees[file] = ast.parse(file.read_text())
             change(_definitions(function, trees[file])[-1])
-        except Misfit as misfit:
-            raise Misfit(f"{function}: {misfit}") from None
+        except (Misfit, SyntaxError) as error:
+            raise Misfit(f"{function}: {error}") from None
     return trees
 
 
