@@ -44,7 +44,8 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class ListRequest:
     """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
+    `reads_max` bounds the reads of the store that end without all rows asked for, because few of those scanned match;
+    after them the page is short."""
 
     namespace: str
     statuses: frozenset[Status] = frozenset()
@@ -76,18 +77,18 @@ async def list_page(
     )
     views: list[TimerView] = []
     size = 0
-    cursor: ListCursor | None = query.cursor
-    for _ in range(request.reads_max):
+    short_reads = 0
+    while True:
         page = await read(query)
         size += sum(len(row.record) for row in page.rows)
         views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
         cursor = page.cursor
         room = LIST_BYTES_MAX - size
-        if cursor is None or len(views) >= request.limit or room <= 0:
-            break
+        short_reads += len(page.rows) < query.limit
+        if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
+            return views, write_cursor(cursor)
         rows = room * len(views) // size if size else request.limit
         query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
-    return views, write_cursor(cursor)
 
 
 def view_of(row: Row | None, shard_id: int) -> TimerView:
