@@ -15,7 +15,7 @@ from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
 #: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
 LIST_READS_MAX = 20
@@ -29,7 +29,7 @@ _DECODED_PER_TURN = 4 * 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `suspended`, where
     the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
     came to."""
 
@@ -37,7 +37,7 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
-    parked: str | None = None
+    suspended: str | None = None
     outcome: Outcome = Outcome.CREATED
 
 
@@ -122,5 +122,5 @@ def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
         timer.tags = row.tags
     if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
     return TimerView(timer, row.uuid, shard_id, None)

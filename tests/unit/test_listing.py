@@ -26,7 +26,8 @@ class ManyRows:
         first = 0 if query.cursor is None else query.cursor[0] + 1
         last = min(first + query.limit, ROWS) - 1
         rows = [
-            StoredRow(number, bytes(16), bytes(8), "shop", "order", (), self.record) for number in range(first, last + 1)
+            StoredRow(number, bytes(16), bytes(8), "shop", "order", (), self.record)
+            for number in range(first, last + 1)
         ]
         return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(8)))
 
