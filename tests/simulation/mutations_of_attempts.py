@@ -27,7 +27,7 @@ MUTATIONS = [
     mutation(
         "suspended timers are forgotten",
         14,
-        replace("tocsin.engine.parking:sweep", "suspended.found | suspended.lately", by="suspended.found"),
+        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.lately", by="suspended.found"),
     ),
     mutation(
         "deferred timers of a hung host fill the window",
@@ -72,7 +72,7 @@ MUTATIONS = [
     mutation(
         "the result of a handed-over attempt applies to any generation",
         25,
-        narrow(WINDOW + "_resolve", "present.generation", and_="kind is not Kind.CONCLUDE"),
+        narrow(WINDOW + "_resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"),
         caught_by=_WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
     ),
 ]

@@ -15,18 +15,18 @@ _SUPERVISOR = "tests/unit/test_supervisor.py::"
 
 
 MUTATIONS = [
-    mutation("the store does not check the fence", 1, always(STORE + "_fenced", "shard is not None", "shard.version")),
+    mutation("the store does not check the fence", 1, always(STORE + "_fenced", "shard is not None", "shard.epoch")),
     mutation(
         "the fence admits the former claim",
         1,
-        widen(STORE + "_fenced", "shard.version", or_='(version, owner) == getattr(shard, "former", None)'),
-        insert(STORE + "claim", "shard.former = (shard.version, shard.owner)", before="shard.version += 1"),
+        widen(STORE + "_fenced", "shard.epoch", or_='(epoch, owner) == getattr(shard, "former", None)'),
+        insert(STORE + "claim", "shard.former = (shard.epoch, shard.owner)", before="shard.epoch += 1"),
     ),
     mutation("an unknown outcome is ignored", 3, drop(SHARD + "outcome_unknown", "self.lose")),
     mutation(
         "after an unknown outcome the shard is read without a new claim",
         3,
-        replace(SUPERVISOR + "_take", "state.version > shard.last_version", by="state.version >= shard.last_version"),
+        replace(SUPERVISOR + "_take", "state.epoch > shard.last_epoch", by="state.epoch >= shard.last_epoch"),
     ),
     mutation(
         "a batch with an unknown outcome is reported as not written",

@@ -19,7 +19,7 @@ MUTATIONS = [
     mutation(
         "a forwarded write is accepted in any epoch",
         19,
-        never(SERVICE + "accept", "window.version"),
+        never(SERVICE + "accept", "window.epoch"),
         caught_by=_FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
     ),
     mutation(

@@ -14,7 +14,7 @@ MUTATIONS = [
     # batches
     mutation("deletes and upserts of a batch overlap", 4, leave_out(WINDOW + "_take", "key[1] not in batch.final")),
     mutation(
-        "a halved batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
+        "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
     ),
     mutation("one bad row blocks the batch", 5, drop("tocsin.engine.committer:Lane._cut_ops", "shard.refuse_first")),
     mutation(
@@ -135,7 +135,7 @@ MUTATIONS = [
         insert(
             WINDOW + "committed",
             """
-            if op.kind is Kind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:
+            if op.kind is OpKind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:
                 self.pending.append(op)
             """,
             before="op.overrules",
@@ -147,7 +147,7 @@ MUTATIONS = [
         insert(
             WINDOW + "accept",
             """
-            if op.kind is Kind.DELETE:
+            if op.kind is OpKind.DELETE:
                 seen = self._present(op.uuid)
                 op.expected = seen.generation if seen is not None else b""
             """,
@@ -168,7 +168,7 @@ MUTATIONS = [
         insert(
             WINDOW + "accept",
             """
-            if op.kind is Kind.DELETE and op.reply is not None:
+            if op.kind is OpKind.DELETE and op.reply is not None:
                 op.reply(None)
                 op.reply = None
             """,
