@@ -91,6 +91,21 @@ test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the tests of the store in M
 	@! ldd $(MYSQL)/bin/mysqld | grep "not found" || { echo "MySQL 8 lacks libraries: install Debian's libaio1 and libnuma1." >&2; exit 1; }
 	@TOCSIN_TEST_MYSQLD=$(CURDIR)/$(MYSQL)/bin/mysqld $(BIN)/python -m pytest $(SHARED) -k mysql $(ARGS)
 
+# Amazon's own DynamoDB for one machine, which tests of that store run on: Java, from Maven.
+DYNAMODB := build/dynamodb-local
+
+$(DYNAMODB)/.ready: tests/dynamodb_local/pom.xml tests/dynamodb_local/files.sha256 tests/dynamodb_local/Loopback.java
+	@{ command -v mvn && command -v javac; } >/dev/null || { echo "DynamoDB Local comes with Maven, and takes a Java compiler: install them (Debian: maven, default-jdk-headless)." >&2; exit 1; }
+	@echo "Fetching DynamoDB Local into $(DYNAMODB) …"
+	@rm -rf $(DYNAMODB) && mkdir -p $(DYNAMODB)/classes
+	@mvn --quiet --batch-mode --file tests/dynamodb_local/pom.xml $(MAVEN_COPY)-dependencies -DoutputDirectory=$(CURDIR)/$(DYNAMODB)/lib
+	@cd $(DYNAMODB)/lib && sha256sum --check --quiet $(CURDIR)/tests/dynamodb_local/files.sha256 && test $$(ls | wc -l) = $$(wc -l < $(CURDIR)/tests/dynamodb_local/files.sha256)
+	@javac -cp "$(DYNAMODB)/lib/*" -d $(DYNAMODB)/classes tests/dynamodb_local/Loopback.java
+	@touch $@
+
+.PHONY: dynamodb-local
+dynamodb-local: $(DYNAMODB)/.ready ## install DynamoDB Local, which the tests of the store in DynamoDB run on
+
 # What others generate clients with: tests/clients tries their clients. Each of them is optional to the tests.
 CLIENTS := build/clients
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import pytest_asyncio
 
+from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
@@ -88,6 +89,34 @@ def mysql() -> Iterator[MysqlServer]:
     server = MysqlServer(fsync=True)
     try:
         server.init()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def shared_dynamodb() -> Iterator[DynamoServer]:
+    """A server that nobody may stop; take `dynamodb` for one's own."""
+    server = DynamoServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def dynamodb_url(shared_dynamodb: DynamoServer) -> str:
+    """The URL of a table of the test's own, which doesn't exist yet."""
+    return shared_dynamodb.new_url()
+
+
+@pytest.fixture
+def dynamodb() -> Iterator[DynamoServer]:
+    """A server of the test's own, running, to be stopped and killed at will; its data are on disk."""
+    server = DynamoServer(kept=True)
+    try:
         server.start()
         yield server
     finally:

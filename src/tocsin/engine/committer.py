@@ -46,7 +46,7 @@ class Lane:
         self._expected_until_us = 0
         self._all_here = asyncio.Event()
         # Results of callbacks that a batch may bring, learned from how long commits take; whether the last was full.
-        self._finished_max = min(_FINISHED_FIRST, context.limits.batch_rows_max)
+        self._finished_max = min(_FINISHED_FIRST, context.batch_rows_max)
         self._more_finished = False
         # What is being written now, and when it is looked whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
@@ -141,7 +141,7 @@ class Lane:
         """One transaction for these shards; False when the store refuses everything for now."""
         limits = self._context.limits
         try:
-            batches = await self._assembled(shards, limits.batch_rows_max, self._finished_max)
+            batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
         except StoreCorrupted:
             raise
         except StoreError as error:
@@ -221,7 +221,7 @@ class Lane:
             if finished > _FINISHED_LEAST:
                 self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_LEAST)
         elif finished >= self._finished_max:
-            self._finished_max = min(self._finished_max * 5 // 4, limits.batch_rows_max)
+            self._finished_max = min(self._finished_max * 5 // 4, self._context.batch_rows_max)
 
     def _tell(self, written: Sequence[Batch]) -> None:
         """Of all shards together: with many of them, a commit brings hardly more than one write for each."""

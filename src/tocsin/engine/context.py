@@ -68,6 +68,16 @@ class Context:
         return max(self.limits.window_bytes_max // self.shards_owned, 1)
 
     @property
+    def batch_rows_max(self) -> int:
+        """Rows of one batch, by the limit and by what the store takes in one transaction."""
+        return min(self.limits.batch_rows_max, self.store.capabilities.batch_rows_max or self.limits.batch_rows_max)
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """Bytes of one batch's records, likewise."""
+        return min(self.limits.batch_bytes_max, self.store.capabilities.batch_bytes_max or self.limits.batch_bytes_max)
+
+    @property
     def namespaces_until(self) -> int:
         """Until when this node may fire by what it knows of the namespaces, in boot time (rule 23)."""
         return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us

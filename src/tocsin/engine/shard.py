@@ -159,7 +159,7 @@ class Shard:
             now_us=clock.now_us(),
             boot_us=clock.boottime_us(),
             rows_max=rows_max,
-            bytes_max=limits.batch_bytes_max,
+            bytes_max=self._context.batch_bytes_max,
             exact_after_us=0 if self.draining else limits.exact_delete_after_us,
             history_rule=self._context.history_rule,
             fetched=found,

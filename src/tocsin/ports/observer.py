@@ -235,6 +235,27 @@ class WritesForwarded(NamedTuple):
     writes: int
 
 
+class StoreRequestRepeated(NamedTuple):
+    """The database refused a request for now, or did not answer it, and it is sent again; `reason` is throttled, conflict,
+    unprocessed, unanswered or unreachable."""
+
+    reason: str
+
+
+class StoreUnitsConsumed(NamedTuple):
+    """What the database charges for a request; `kind` is read or write."""
+
+    kind: str
+    units: float
+
+
+class ShardSizeEstimated(NamedTuple):
+    """The database's estimate of what a shard takes there, rounded up; `shard_id` is one of those that this node writes."""
+
+    shard_id: int
+    size_bytes: int
+
+
 Event = (
     TimersCreated
     | TimersChanged
@@ -265,6 +286,9 @@ Event = (
     | ClientRefused
     | WritesSent
     | WritesForwarded
+    | StoreRequestRepeated
+    | StoreUnitsConsumed
+    | ShardSizeEstimated
 )
 
 Observer = Callable[[Event], None]

@@ -99,7 +99,7 @@ class _Machine(RuleBasedStateMachine):
         batches = []
         for shard_id in shard_ids:
             changes = data.draw(st.dictionaries(uuids, fates, max_size=6), label=f"shard {shard_id}")
-            mark = data.draw(st.none() | keys, label="delete_to")
+            mark = data.draw(st.none() | keys, label="delete_to") if self.store.capabilities.range_delete else None
             epoch, owner = self.fences[shard_id]
             batches.append(self.batch(ShardBatch(shard_id, max(0, epoch - behind), owner), changes, mark))
         results = self.both(lambda store: store.apply(batches))

@@ -1,0 +1,169 @@
+"""What the errors of DynamoDB, of the driver and of its connections mean for a caller of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import aiohttp
+from botocore import exceptions as driver
+from botocore.parsers import ResponseParserError
+
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.stores.dynamodb.keys import Item
+
+#: What a request may end with, but for faults of the program.
+TRANSLATED: tuple[type[BaseException], ...] = (
+    driver.BotoCoreError,
+    driver.ClientError,
+    ResponseParserError,
+    aiohttp.ClientError,
+    TimeoutError,
+    OSError,
+)
+
+
+class Verdict(Enum):
+    """What a failed request comes to. The first three may be sent again; the value is the metric's label."""
+
+    THROTTLED = "throttled"
+    CONFLICT = "conflict"
+    UNANSWERED = "unanswered"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    DENIED = "denied"
+    MISSING = "missing"
+    INVALID = "invalid"
+
+
+#: Nothing was done; the same request may be sent again.
+_VERDICTS = {
+    "ProvisionedThroughputExceededException": Verdict.THROTTLED,
+    "ProvisionedThroughputExceeded": Verdict.THROTTLED,
+    "RequestLimitExceeded": Verdict.THROTTLED,
+    "ThrottlingException": Verdict.THROTTLED,
+    "ThrottlingError": Verdict.THROTTLED,
+    "Throttling": Verdict.THROTTLED,
+    "LimitExceededException": Verdict.THROTTLED,
+    "TransactionConflictException": Verdict.CONFLICT,
+    "TransactionConflict": Verdict.CONFLICT,
+    "TransactionInProgressException": Verdict.CONFLICT,
+    "ReplicatedWriteConflictException": Verdict.CONFLICT,
+    "ConditionalCheckFailedException": Verdict.REFUSED,
+    "ConditionalCheckFailed": Verdict.REFUSED,
+    "ResourceNotFoundException": Verdict.MISSING,
+    "AccessDeniedException": Verdict.DENIED,
+    "AccessDenied": Verdict.DENIED,
+    "UnrecognizedClientException": Verdict.DENIED,
+    "InvalidSignatureException": Verdict.DENIED,
+    "SignatureDoesNotMatch": Verdict.DENIED,
+    "MissingAuthenticationTokenException": Verdict.DENIED,
+    "MissingAuthenticationToken": Verdict.DENIED,
+    "IncompleteSignatureException": Verdict.DENIED,
+    "IncompleteSignature": Verdict.DENIED,
+    "ExpiredTokenException": Verdict.DENIED,
+    "ExpiredToken": Verdict.DENIED,
+    "InvalidClientTokenId": Verdict.DENIED,
+    "OptInRequired": Verdict.DENIED,
+}
+_CREDENTIALS = (
+    driver.NoCredentialsError,
+    driver.PartialCredentialsError,
+    driver.CredentialRetrievalError,
+    driver.NoAuthTokenError,
+    driver.TokenRetrievalError,
+    driver.UnauthorizedSSOTokenError,
+)
+_POLICY = "the credentials and the policy that it takes stand in docs/how-to/dynamodb.md"
+
+
+class ConditionFailed(Exception):
+    """A condition of the request does not hold; nothing was written. `items` are what stands in the place of each action
+    whose condition failed, by number; None where there is nothing."""
+
+    def __init__(self, items: dict[int, Item | None]) -> None:
+        super().__init__("a condition failed")
+        self.items = items
+
+
+def code_of(error: BaseException) -> str:
+    """DynamoDB's name of the error; empty for another's."""
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, driver.ClientError) else ""
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    """What the error comes to."""
+    if isinstance(error, driver.ClientError):
+        return _verdict_of_answer(error)
+    if isinstance(error, _CREDENTIALS):
+        return Verdict.DENIED
+    if isinstance(error, driver.ConnectTimeoutError | driver.ProxyConnectionError | driver.SSLError) or isinstance(
+        _cause(error), aiohttp.ClientConnectorError
+    ):
+        # No connection was made, so nothing was sent.
+        return Verdict.UNREACHABLE
+    return Verdict.UNANSWERED
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    cause = getattr(error, "kwargs", {}).get("error")
+    return cause if isinstance(cause, BaseException) else error
+
+
+def _verdict_of_answer(error: Any) -> Verdict:
+    code = code_of(error)
+    if code == "TransactionCanceledException":
+        return _verdict_of_reasons(error.response.get("CancellationReasons", ()))
+    if code in _VERDICTS:
+        return _VERDICTS[code]
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return Verdict.UNANSWERED if status >= 500 else Verdict.INVALID
+
+
+def _verdict_of_reasons(reasons: Sequence[dict[str, Any]]) -> Verdict:
+    """A condition that failed says most: the same transaction would fail again. What can't be helped comes next."""
+    verdicts = {
+        _VERDICTS.get(reason["Code"], Verdict.INVALID) for reason in reasons if reason.get("Code") not in (None, "None")
+    }
+    if Verdict.REFUSED in verdicts:
+        return Verdict.REFUSED
+    lasting = verdicts - {Verdict.CONFLICT, Verdict.THROTTLED}
+    return min(lasting or verdicts or {Verdict.CONFLICT}, key=lambda verdict: verdict.value)
+
+
+def failed_conditions(error: BaseException) -> ConditionFailed:
+    """The error of a request whose condition failed."""
+    response = error.response if isinstance(error, driver.ClientError) else {}
+    reasons = response.get("CancellationReasons")
+    if reasons is None:
+        return ConditionFailed({0: response.get("Item")})
+    numbered = enumerate(reasons)
+    return ConditionFailed(
+        {number: each.get("Item") for number, each in numbered if each.get("Code") == "ConditionalCheckFailed"}
+    )
+
+
+def meaning_of(error: BaseException, verdict: Verdict, place: str) -> StoreError:
+    """The store error of a request that certainly had no effect."""
+    text = f"{place}: {text_of(error)}"
+    match verdict:
+        case Verdict.INVALID:
+            return DefiniteFailure(text)
+        case Verdict.MISSING:
+            return StoreCorrupted(f"{text}; the table was removed: stop Tocsin, then restore a backup")
+        case Verdict.DENIED:
+            return StoreUnavailable(f"{text}; {_POLICY}")
+        case _:
+            return StoreUnavailable(text)
+
+
+def text_of(error: BaseException) -> str:
+    """The error in a line, with the reasons of a transaction."""
+    if not isinstance(error, driver.ClientError):
+        cause = _cause(error)
+        return str(error) or (type(error).__name__ if cause is None else f"{type(cause).__name__}: {cause}")
+    message = error.response.get("Error", {}).get("Message", "")
+    reasons = error.response.get("CancellationReasons", ())
+    details = sorted({str(each["Message"]) for each in reasons if each.get("Message")})
+    return f"{code_of(error)}: {message}" + "".join(f"; {detail}" for detail in details)

@@ -1,0 +1,124 @@
+"""Items of the table, and the rows of the port that they are.
+
+Names of attributes are one letter, since they are paid for with every item: `g` generation, `n` namespace, `i` id, `t` tags,
+`r` record, `w` why it is suspended; of finished timers also `z` status, `f` finished at, and `ttl`, the second
+from which DynamoDB may remove it by itself.
+"""
+
+from __future__ import annotations
+
+from tocsin.model.errors import DefiniteFailure, StoreCorrupted
+from tocsin.model.timer import Status
+from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
+from tocsin.stores.dynamodb.keys import (
+    FINISHED,
+    LIVE,
+    PROJECTED,
+    SUSPENDED,
+    Item,
+    generation_of,
+    history_key,
+    instant_bytes,
+    instant_of,
+    is_timer,
+    order,
+    timer_key,
+    uuid_of,
+)
+from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
+
+_UUID_BYTES = 16
+_STATUSES = {status.value: status for status in Status}
+#: What an item takes beside its attributes.
+_ITEM_OVERHEAD_BYTES = 100
+_EXPIRY_ENTRY_BYTES = 200
+
+
+def stored_item(shard_id: int, row: StoredRow) -> Item:
+    """The item of a live or suspended row; DefiniteFailure for one that can't be kept."""
+    kind = LIVE if row.suspended is None else SUSPENDED
+    item = {**timer_key(shard_id, row.uuid), "o": {"B": _order(kind, row)}, "g": {"B": row.generation}, **_common(row)}
+    if row.suspended is not None:
+        item["w"] = {"S": row.suspended}
+    return _checked(item, row)
+
+
+def history_item(shard_id: int, row: HistoryRow) -> Item:
+    """The item of a finished row; DefiniteFailure for one that can't be kept."""
+    try:
+        expiry = instant_bytes(row.expires_at)
+    except OverflowError:
+        raise DefiniteFailure(f"{row.timer_id!r}: the end of its retention is out of range") from None
+    item = {
+        **history_key(shard_id, row.uuid, row.generation),
+        "o": {"B": _order(FINISHED, row, row.generation)},
+        "e": {"B": expiry},
+        "z": {"S": row.status.value},
+        "f": {"N": str(row.finished_at)},
+        "ttl": {"N": str(-(-row.expires_at // 1_000_000))},
+        **_common(row),
+    }
+    return _checked(item, row)
+
+
+def _common(row: StoredRow | HistoryRow) -> Item:
+    common: Item = {"n": {"S": row.namespace}, "i": {"S": row.timer_id}, "r": {"B": row.record}}
+    if row.tags:
+        common["t"] = {"L": [{"S": tag} for tag in row.tags]}
+    return common
+
+
+def _order(kind: bytes, row: StoredRow | HistoryRow, generation: bytes = b"") -> bytes:
+    if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
+        raise DefiniteFailure(f"{row.timer_id!r}: a uuid has {_UUID_BYTES} bytes and a generation {GENERATION_BYTES}")
+    try:
+        return order(kind, row.execute_at, row.uuid, generation)
+    except OverflowError:
+        raise DefiniteFailure(f"{row.timer_id!r}: the instant {row.execute_at} is out of range") from None
+
+
+def _checked(item: Item, row: StoredRow | HistoryRow) -> Item:
+    # The entries in local indexes count, too.
+    indexed = {name: item[name] for name in ("p", "s", "o", *PROJECTED) if name in item}
+    if (size := item_bytes(item) + item_bytes(indexed) + _EXPIRY_ENTRY_BYTES) > ITEM_BYTES_MAX:
+        raise DefiniteFailure(
+            f"{row.timer_id!r}: {size} bytes; an item of DynamoDB, with its entries in indexes, takes {ITEM_BYTES_MAX}"
+        )
+    return item
+
+
+def item_bytes(item: Item) -> int:
+    """What the item counts against the limits, or a little more."""
+    return _ITEM_OVERHEAD_BYTES + sum(len(name) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Item) -> int:
+    ((kind, content),) = value.items()
+    if kind == "B":
+        return len(content)
+    if kind == "L":
+        return 3 + sum(1 + _value_bytes(each) for each in content)
+    return len(content.encode())
+
+
+def row_of(item: Item) -> StoredRow | HistoryRow:
+    """The row that an item holds; StoreCorrupted for an item that isn't one."""
+    try:
+        return _row(item)
+    except (KeyError, ValueError) as error:
+        raise StoreCorrupted(
+            f"an item of the table is no timer's: {item.get('p')} {item.get('s')}: {error!r}"
+        ) from error
+
+
+def _row(item: Item) -> StoredRow | HistoryRow:
+    sort = bytes(item["s"]["B"])
+    at = instant_of(bytes(item["o"]["B"])[1:9])
+    tags = tuple(tag["S"] for tag in item["t"]["L"]) if "t" in item else ()
+    texts = (item["n"]["S"], item["i"]["S"], tags, bytes(item["r"]["B"]))
+    if is_timer(sort):
+        why = item["w"]["S"] if "w" in item else None
+        return StoredRow(at, uuid_of(sort), bytes(item["g"]["B"]), *texts, why)
+    expires_at = instant_of(bytes(item["e"]["B"]))
+    status, finished_at = _STATUSES[item["z"]["S"]], int(item["f"]["N"])
+    return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, finished_at, expires_at)

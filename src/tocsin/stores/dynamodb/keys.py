@@ -1,0 +1,110 @@
+"""The table's keys: what stands where, and in which order.
+
+Every item has a partition key `p` (text) and a sort key `s` (bytes). All of a shard's items share a partition, so that one
+of them, the shard item, can fence what is done to the others:
+
+    p = "shard/3"   s = "shard"                    the shard item: epoch, owner
+                    s = uuid "t"                   a timer, live or suspended: one item, whatever its instant
+                    s = uuid "h" generation        a finished timer
+
+The local index `by_instant` sorts by `o`: a letter for the kind, the instant, the uuid, and the generation of a finished
+one. The local index `by_expiry` sorts finished timers by `e`, the instant at which they expire. Instants are eight bytes
+that sort as the numbers do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.ports.store import FireKey, ListCursor
+
+#: An item, or an attribute's value, in DynamoDB's own notation: {"S": text}, {"B": bytes}, {"N": digits}, {"L": values}.
+Item = dict[str, Any]
+
+BY_INSTANT, BY_EXPIRY = "by_instant", "by_expiry"
+#: What lists filter by, and the rest of a row's place: in the index by instant beside the keys. Records are not, because an
+#: item and its entries in local indexes share one limit, and writes of the index are paid for by their size.
+PROJECTED = ("g", "n", "i", "t", "z")
+
+#: First letters of `o`.
+LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
+
+_TIMER, _HISTORY = b"t", b"h"
+_UUID_BYTES = 16
+_SIGN = 2**63
+#: Behind every generation.
+GENERATION_END = b"\xff" * 32
+
+META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
+    "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
+)  # fmt: skip
+
+
+def partition_of(shard_id: int) -> str:
+    """The partition of a shard."""
+    return f"shard/{shard_id}"
+
+
+def key(partition: str, sort: bytes) -> Item:
+    """The primary key of an item."""
+    return {"p": {"S": partition}, "s": {"B": sort}}
+
+
+def shard_key(shard_id: int) -> Item:
+    """The shard item's primary key."""
+    return key(partition_of(shard_id), b"shard")
+
+
+def timer_key(shard_id: int, uuid: bytes) -> Item:
+    """The primary key of a live or suspended timer."""
+    return key(partition_of(shard_id), uuid + _TIMER)
+
+
+def history_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
+    """The primary key of a finished timer."""
+    return key(partition_of(shard_id), uuid + _HISTORY + generation)
+
+
+def is_timer(sort: bytes) -> bool:
+    """Whether the sort key is a live or suspended timer's; otherwise it is a finished one's."""
+    return sort[_UUID_BYTES:] == _TIMER
+
+
+def uuid_of(sort: bytes) -> bytes:
+    """The uuid in a sort key of a timer."""
+    return sort[:_UUID_BYTES]
+
+
+def generation_of(sort: bytes) -> bytes:
+    """The generation in a sort key of a finished timer."""
+    return sort[_UUID_BYTES + 1 :]
+
+
+def instant_bytes(us: int) -> bytes:
+    """Eight bytes that sort as the instants do; OverflowError beyond 64 bits."""
+    return (us + _SIGN).to_bytes(8, "big")
+
+
+def instant_of(data: bytes) -> int:
+    """The instant in an `o` or `e`."""
+    return int.from_bytes(data, "big") - _SIGN
+
+
+def order(kind: bytes, at: int, uuid: bytes, generation: bytes = b"") -> bytes:
+    """The `o` of a timer."""
+    return kind + instant_bytes(at) + uuid + generation
+
+
+def place_of(data: bytes) -> ListCursor:
+    """The place in a list that an `o` stands for; a live row's is behind all generations that it may have."""
+    return (instant_of(data[1:9]), data[9:25], data[25:] or GENERATION_END)
+
+
+def behind(kind: bytes, after: FireKey) -> bytes:
+    """The smallest `o` above the key, which may lack its uuid."""
+    return order(kind, *after) + b"\x00"
+
+
+def up_to(kind: bytes, last: FireKey) -> bytes:
+    """The greatest `o` of a live or suspended row not above the key, which may lack its uuid."""
+    return order(kind, *last)

@@ -1,0 +1,168 @@
+"""Lists over DynamoDB: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+
+Each range is read page by page; DynamoDB filters what it has read, and says how far it has come. What is answered reaches
+as far as the range that has come least far: up to there nothing is missing. The index says what matches; the rows
+themselves are read at the end. A page is of no single snapshot: a timer that moves while it is read may be missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from tocsin.model.timer import Status
+from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.stores.dynamodb.client import DynamoClient
+from tocsin.stores.dynamodb.items import row_of
+from tocsin.stores.dynamodb.keys import (
+    FINISHED,
+    GENERATION_END,
+    LIVE,
+    SUSPENDED,
+    Item,
+    order,
+    partition_of,
+    place_of,
+)
+from tocsin.stores.dynamodb.reads import between
+
+_INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
+_UUID_MAX = b"\xff" * 16
+#: Rows that one request may pass.
+_SPAN_ROWS_MAX = 2_000
+
+Row = StoredRow | HistoryRow
+
+
+class _Entry(NamedTuple):
+    """A row that matches: its place, and its primary key."""
+
+    place: ListCursor
+    key: Item
+
+
+class _Range:
+    """Rows of one kind in one shard, in order: what matched and is not in the answer yet, and how far was read."""
+
+    def __init__(self, shard_id: int, kind: bytes, start: ListCursor) -> None:
+        self.entries: list[_Entry] = []
+        self.reached = start
+        self.ended = False
+        self._partition = partition_of(shard_id)
+        self._kind = kind
+
+    async def read(self, client: DynamoClient, query: ListQuery, last_us: int, span: int) -> int:
+        """Reads up to `span` rows more; returns how many were passed."""
+        at, uuid, generation = self.reached
+        if self._kind == FINISHED or generation == GENERATION_END:
+            # Behind the place. Of live rows, whose place lacks a generation here, the one at it may still be wanted.
+            first = order(self._kind, at, uuid, generation if self._kind == FINISHED else b"") + b"\x00"
+        else:
+            first = order(self._kind, at, uuid)
+        last = order(self._kind, last_us, _UUID_MAX, GENERATION_END if self._kind == FINISHED else b"")
+        if first > last:
+            self.ended = True
+            return 0
+        arguments = between(first, last)
+        condition, names, values = _filter(query, finished=self._kind == FINISHED)
+        page = await client.query(
+            self._partition,
+            index=arguments["index"],
+            KeyConditionExpression=arguments["KeyConditionExpression"],
+            FilterExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=arguments["ExpressionAttributeValues"] | values,
+            Limit=span,
+        )
+        for item in page["Items"]:
+            place = place_of(bytes(item["o"]["B"]))
+            if self._kind != FINISHED:
+                place = (*place[:2], bytes(item["g"]["B"]))
+            if place > self.reached:
+                self.entries.append(_Entry(place, {"p": item["p"], "s": item["s"]}))
+        if "LastEvaluatedKey" in page:
+            self.reached = place_of(bytes(page["LastEvaluatedKey"]["o"]["B"]))
+        else:
+            self.ended = True
+        return int(page["ScannedCount"])
+
+
+async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
+    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
+    start: ListCursor = (_INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
+    start = max(start, query.cursor or start)
+    last_us = _INSTANT_MAX if query.execute_before is None else query.execute_before - 1
+    ranges = _ranges(query, start) if last_us >= _INSTANT_MIN else []
+    chosen: list[_Entry] = []
+    scanned = 0
+    span = max(1, min(query.limit + 1, query.scan_rows_max // max(len(ranges), 1)))
+    while True:
+        behind = [each for each in ranges if not each.ended]
+        # Nothing is missing up to where the one that has come least far has come.
+        frontier = min((each.reached for each in behind), default=None)
+        if scanned or frontier is None:
+            if not _take(ranges, frontier, query.limit - len(chosen), chosen):
+                return Listed(await _rows(client, chosen), chosen[-1].place)
+            if frontier is None or len(chosen) >= query.limit or scanned >= query.scan_rows_max:
+                return Listed(await _rows(client, chosen), frontier)
+        least = [each for each in behind if each.reached == frontier]
+        size = min(span, client.settings.page_items_max)
+        passed = await client.in_parallel(partial(_read, client, query, last_us, size), least)
+        scanned += max(sum(passed), 1)
+        span = max(1, min(2 * span, _SPAN_ROWS_MAX, (query.scan_rows_max - scanned) // len(ranges)))
+
+
+async def _read(client: DynamoClient, query: ListQuery, last_us: int, span: int, each: _Range) -> int:
+    return await each.read(client, query, last_us, span)
+
+
+async def _rows(client: DynamoClient, chosen: Sequence[_Entry]) -> list[Row]:
+    """The rows of these entries, but for those that have moved or gone since their entries were read."""
+    found: dict[tuple[str, bytes], Row] = {}
+    for item in await client.batch_get([each.key for each in chosen]) if chosen else ():
+        found[item["p"]["S"], bytes(item["s"]["B"])] = row_of(item)
+    rows = []
+    for each in chosen:
+        row = found.get((each.key["p"]["S"], bytes(each.key["s"]["B"])))
+        if row is not None and (row.execute_at, row.uuid, row.generation) == each.place:
+            rows.append(row)
+    return rows
+
+
+def _ranges(query: ListQuery, start: ListCursor) -> list[_Range]:
+    kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
+    if query.statuses - {Status.PENDING}:
+        kinds.append(FINISHED)
+    return [_Range(shard_id, kind, start) for shard_id in sorted(set(query.shards)) for kind in kinds]
+
+
+def _take(ranges: list[_Range], frontier: ListCursor | None, limit: int, chosen: list[_Entry]) -> bool:
+    """Moves the entries up to the frontier, at most `limit`, into the answer; False if that isn't all of them."""
+    ready = sorted(
+        (entry for each in ranges for entry in each.entries if frontier is None or entry.place <= frontier),
+        key=lambda entry: entry.place,
+    )
+    chosen += ready[:limit]
+    for each in ranges:
+        each.entries = [entry for entry in each.entries if frontier is not None and entry.place > frontier]
+    return len(ready) <= limit
+
+
+def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], dict[str, Any]]:
+    """The condition on namespace, id, tags and status, with its names and values."""
+    parts, names, values = ["#n = :n"], {"#n": "n"}, {":n": {"S": query.namespace}}
+    if query.id_prefix:
+        parts.append("begins_with(#i, :i)")
+        names["#i"] = "i"
+        values[":i"] = {"S": query.id_prefix}
+    for number, tag in enumerate(query.tags):
+        parts.append(f"contains(#t, :t{number})")
+        names["#t"] = "t"
+        values[f":t{number}"] = {"S": tag}
+    if finished:
+        names["#z"] = "z"
+        wanted = sorted(status.value for status in query.statuses if status is not Status.PENDING)
+        values |= {f":z{number}": {"S": status} for number, status in enumerate(wanted)}
+        parts.append(f"#z IN ({', '.join(f':z{number}' for number in range(len(wanted)))})")
+    return " AND ".join(parts), names, values

@@ -1,0 +1,128 @@
+"""What reads timers, shard items and members. Everything is read consistently; a query sees each item as some committed
+transaction left it, which is enough where one owner writes (rule 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
+from tocsin.stores.dynamodb.client import DynamoClient
+from tocsin.stores.dynamodb.items import row_of
+from tocsin.stores.dynamodb.keys import (
+    BY_EXPIRY,
+    BY_INSTANT,
+    MEMBERS,
+    Item,
+    behind,
+    instant_bytes,
+    partition_of,
+    place_of,
+    shard_key,
+    up_to,
+)
+
+_RANGE = "p = :p AND o BETWEEN :first AND :last"
+
+
+def between(first: bytes, last: bytes) -> dict[str, Any]:
+    """The arguments of a query for a range of the index by instant; `first` must not be above `last`."""
+    return {
+        "index": BY_INSTANT,
+        "KeyConditionExpression": _RANGE,
+        "ExpressionAttributeValues": {":first": {"B": first}, ":last": {"B": last}},
+    }
+
+
+async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
+    """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1 MB)."""
+    begin, stop = behind(kind, after), up_to(kind, last)
+    more: dict[str, Any] = {}
+    while begin <= stop:
+        page = await client.query(
+            partition_of(shard_id),
+            Limit=min(limit, client.settings.page_items_max),
+            Select="ALL_ATTRIBUTES",
+            **between(begin, stop),
+            **more,
+        )
+        rows = [row for item in page["Items"] if isinstance(row := row_of(item), StoredRow)]
+        if "LastEvaluatedKey" not in page:
+            return Loaded(rows, last)
+        at, uuid, _ = place_of(bytes(page["LastEvaluatedKey"]["o"]["B"]))
+        if rows:
+            # Never inferred from how many there are: DynamoDB says how far it has read.
+            return Loaded(rows, (at, uuid))
+        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    return Loaded([], last)
+
+
+async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+    """See the port. One query for each uuid: the live row stands behind the finished ones, and the newest of these last."""
+
+    async def of_timer(uuid: bytes) -> Found:
+        page = await client.query(
+            partition_of(shard_id),
+            KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
+            ExpressionAttributeValues={":uuid": {"B": uuid}},
+            ScanIndexForward=False,
+            Limit=2,
+        )
+        rows = [row_of(item) for item in page["Items"]]
+        live = next((row for row in rows if isinstance(row, StoredRow)), None)
+        # A page may end early, by its bytes.
+        if live is not None and len(rows) == 1 and "LastEvaluatedKey" in page:
+            page = await client.query(
+                partition_of(shard_id),
+                KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
+                ExpressionAttributeValues={":uuid": {"B": uuid + b"h"}},
+                ScanIndexForward=False,
+                Limit=1,
+            )
+            rows += [row_of(item) for item in page["Items"]]
+        return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
+
+    asked = list(dict.fromkeys(uuids))
+    answers = await client.in_parallel(of_timer, asked)
+    return {uuid: found for uuid, found in zip(asked, answers, strict=True) if found != (None, None)}
+
+
+async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
+    """Every shard item, by number."""
+    items = await client.batch_get([shard_key(shard_id) for shard_id in range(total_shards)])
+    states = [
+        ShardState(
+            int(item["p"]["S"].partition("/")[2]), int(item["v"]["N"]), bytes(item["w"]["B"]) if "w" in item else None
+        )
+        for item in items
+        if "v" in item
+    ]
+    return sorted(states)
+
+
+async def members(client: DynamoClient) -> list[Member]:
+    """All members' items."""
+    return [
+        Member(bytes(item["s"]["B"]), item["node"]["S"], item["address"]["S"], int(item["c"]["N"]))
+        for item in await client.all(MEMBERS)
+    ]
+
+
+async def expired(client: DynamoClient, shard_id: int, now_us: int, limit: int) -> list[Item]:
+    """The primary keys of finished timers whose retention is over, those that expired first, at most `limit`."""
+    found: list[Item] = []
+    more: dict[str, Any] = {}
+    while len(found) < limit:
+        page = await client.query(
+            partition_of(shard_id),
+            index=BY_EXPIRY,
+            KeyConditionExpression="p = :p AND e <= :now",
+            ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
+            Limit=limit - len(found),
+            **more,
+        )
+        found += [{"p": item["p"], "s": item["s"]} for item in page["Items"]]
+        if "LastEvaluatedKey" not in page:
+            break
+        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    return found

@@ -1,0 +1,204 @@
+"""The table: made where there is none, checked where there is one, and the number of shards in it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted, StoreError, StoreUnavailable
+from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.dynamodb.client import DynamoClient, Kind
+from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
+from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
+
+#: The layout that this release writes. Later ones can be told from it.
+LAYOUT = 1
+
+_KEYS = {"p": "HASH", "s": "RANGE"}
+_TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
+#: For each local index what it sorts by, and what is in it beside the keys.
+_INDEXES: dict[str, tuple[str, tuple[str, ...]]] = {BY_INSTANT: ("o", PROJECTED), BY_EXPIRY: ("e", ())}
+_META_KEY = key(META, b"meta")
+_POLL_S = 0.5
+
+
+def definition() -> dict[str, Any]:
+    """The arguments of CreateTable, but for the table's name and its capacity."""
+    return {
+        "KeySchema": _schema(_KEYS),
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": kind} for name, kind in _TYPES.items()],
+        "LocalSecondaryIndexes": [
+            {
+                "IndexName": name,
+                "KeySchema": _schema({"p": "HASH", attribute: "RANGE"}),
+                "Projection": _projection(projected),
+            }
+            for name, (attribute, projected) in _INDEXES.items()
+        ],
+    }
+
+
+def _projection(attributes: tuple[str, ...]) -> dict[str, Any]:
+    if not attributes:
+        return {"ProjectionType": "KEYS_ONLY"}
+    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(attributes)}
+
+
+def _schema(keys: dict[str, str]) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in keys.items()]
+
+
+async def prepare(client: DynamoClient, total_shards: int | None, *, create: bool) -> int:
+    """Makes the table if need be, and fixes the number of shards; returns that number.
+
+    Raises ConfigError for a table of another shape, missing rights, or another number of shards than that under which data
+    exists; StoreUnavailable for no table without `create`; SchemaTooNew for a layout of a newer Tocsin.
+    """
+    description = await _describe(client)
+    if description is None:
+        if not create:
+            raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` makes it")
+        await _create(client)
+        description = await _describe(client)
+    description = await _active(client, description)
+    _check(client.place, description)
+    return await _fix_total_shards(client, total_shards)
+
+
+async def _describe(client: DynamoClient) -> dict[str, Any] | None:
+    try:
+        return dict((await client.call("describe_table", Kind.READ, TableName=client.table))["Table"])
+    except StoreError as error:
+        if _verdict(error) is Verdict.MISSING:
+            return None
+        raise refused(client, error, "DescribeTable") from error
+
+
+def refused(client: DynamoClient, error: StoreError, action: str) -> StoreError | ConfigError:
+    """What is said at the start of an error: rights and credentials that are wrong stay so until somebody acts."""
+    if _verdict(error) is Verdict.DENIED:
+        return ConfigError(f"store: {error} ({action} on {client.table})")
+    return error
+
+
+def _verdict(error: BaseException) -> Verdict | None:
+    return None if error.__cause__ is None else verdict_of(error.__cause__)
+
+
+async def _create(client: DynamoClient) -> None:
+    """On demand, which needs no figure; capacity can be provisioned later. Nodes that start at once make one table."""
+    try:
+        await client.call(
+            "create_table",
+            Kind.WRITE,
+            TableName=client.table,
+            BillingMode="PAY_PER_REQUEST",
+            **definition(),
+        )
+    except DefiniteFailure as error:
+        if error.__cause__ is None or code_of(error.__cause__) != "ResourceInUseException":
+            raise refused(client, error, "CreateTable") from error
+    await _active(client, await _describe(client))
+    try:
+        await client.call(
+            "update_time_to_live",
+            Kind.WRITE,
+            TableName=client.table,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+        )
+    except DefiniteFailure:
+        # Another node was faster, or it isn't allowed: finished timers are removed without it.
+        return
+
+
+async def _active(client: DynamoClient, description: dict[str, Any] | None) -> dict[str, Any]:
+    """Waits for a table that is being made."""
+    deadline = time.monotonic() + client.settings.create_timeout_s
+    while description is None or description["TableStatus"] == "CREATING":
+        if time.monotonic() >= deadline:
+            raise StoreUnavailable(
+                f"{client.place} is still being made after {client.settings.create_timeout_s:g} s; start again later"
+            )
+        # Only asking shows it.
+        await asyncio.sleep(_POLL_S)
+        description = await _describe(client)
+    if description["TableStatus"] == "DELETING":
+        raise StoreUnavailable(f"{client.place} is being deleted")
+    return description
+
+
+def _check(place: str, description: dict[str, Any]) -> None:
+    """Raises StoreCorrupted for a table of another shape: an index of this kind can't be added later."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
+    indexes = {each["IndexName"]: each for each in description.get("LocalSecondaryIndexes", ())}
+    wrong = []
+    if _keys(description) != _KEYS:
+        wrong.append(f"its key is {_written(_keys(description))}, not {_written(_KEYS)}")
+    for name, (attribute, projected) in _INDEXES.items():
+        index = indexes.get(name)
+        if index is None:
+            wrong.append(f"it has no local index {name}")
+        elif _keys(index) != {"p": "HASH", attribute: "RANGE"}:
+            wrong.append(f"its local index {name} sorts by {_written(_keys(index))}")
+        elif not _has(index["Projection"], projected):
+            wrong.append(f"its local index {name} lacks some of {', '.join(projected)}")
+    wrong += [
+        f"its attribute {name} is of type {types[name]}, not {kind}"
+        for name, kind in _TYPES.items()
+        if types.get(name, kind) != kind
+    ]
+    if wrong:
+        raise StoreCorrupted(f"{place} is another application's: {'; '.join(wrong)}. Name a table of Tocsin's own")
+
+
+def _has(projection: dict[str, Any], attributes: tuple[str, ...]) -> bool:
+    return projection["ProjectionType"] == "ALL" or set(attributes) <= set(projection.get("NonKeyAttributes", ()))
+
+
+def _keys(description: dict[str, Any]) -> dict[str, str]:
+    return {each["AttributeName"]: each["KeyType"] for each in description["KeySchema"]}
+
+
+def _written(keys: dict[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in keys.items())
+
+
+async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
+    """Data exists from the first claim on; before that, the number may still be chosen."""
+    while True:
+        try:
+            item = await client.get(_META_KEY)
+        except StoreError as error:
+            raise refused(client, error, "GetItem") from error
+        if item is not None and int(item["layout"]["N"]) > LAYOUT:
+            raise SchemaTooNew(
+                f"{client.place} has layout {item['layout']['N']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, or "
+                "restore a backup"
+            )
+        fixed = None if item is None else int(item["total_shards"]["N"])
+        if fixed is not None and wanted in (None, fixed):
+            return fixed
+        if item is not None and "claimed" in item:
+            raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+        number = wanted or TOTAL_SHARDS_SHARED_DEFAULT
+        if await _put_total_shards(client, fixed, number):
+            return number
+
+
+async def _put_total_shards(client: DynamoClient, former: int | None, number: int) -> bool:
+    """False if another node has changed it in the meantime."""
+    item: Item = {**_META_KEY, "layout": {"N": str(LAYOUT)}, "total_shards": {"N": str(number)}}
+    condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
+    if former is not None:
+        condition = {
+            "ConditionExpression": "total_shards = :former AND attribute_not_exists(claimed)",
+            "ExpressionAttributeValues": {":former": {"N": str(former)}},
+        }
+    try:
+        await client.put(item, **condition)
+    except ConditionFailed:
+        return False
+    except StoreError as error:
+        raise refused(client, error, "PutItem") from error
+    return True

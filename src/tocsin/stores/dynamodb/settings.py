@@ -1,0 +1,92 @@
+"""The address of a table, and how long and how much is asked of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
+
+from tocsin.model.errors import ConfigError
+
+#: The parameters of an address.
+PARAMETERS = ("endpoint", "region")
+
+#: What one transaction takes: actions, and bytes of items.
+TRANSACTION_ACTIONS_MAX = 100
+TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
+#: What one item takes, names of attributes included.
+ITEM_BYTES_MAX = 400 * 1024
+
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}\Z")
+_FORM = "dynamodb://TABLE?region=eu-west-1"
+
+
+@dataclass(frozen=True, slots=True)
+class TableAddress:
+    """Where a table is. `region` None: as AWS's settings say; `endpoint` None: the region's own."""
+
+    table: str
+    region: str | None = None
+    endpoint: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The address for people."""
+        region = f" in {self.region}" if self.region else ""
+        return f"dynamodb://{self.table}{region}" + (f" at {self.endpoint}" if self.endpoint else "")
+
+
+def parse_address(url: str) -> TableAddress:
+    """The parts of `dynamodb://TABLE?region=…&endpoint=…`; ConfigError names what is wrong."""
+    parts = urlsplit(url)
+    table = parts.netloc
+    if not _TABLE.match(table) or parts.path.strip("/") or parts.fragment:
+        raise ConfigError(
+            f"store: {url.partition('?')[0]} names no table; write {_FORM}, the table of 3 to 255 of A-Z a-z 0-9 _ . -"
+        )
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := parameters.keys() - set(PARAMETERS):
+        raise ConfigError(
+            f"store: dynamodb://{table}: no parameter {min(unknown)}; there are {' and '.join(PARAMETERS)}"
+        )
+    region, endpoint = parameters.get("region"), parameters.get("endpoint")
+    if region is not None and not re.fullmatch(r"[a-z0-9-]{1,64}", region):
+        raise ConfigError(f"store: dynamodb://{table}: region {region!r} is no region; write it as eu-west-1")
+    if endpoint is not None and not _is_endpoint(endpoint):
+        raise ConfigError(
+            f"store: dynamodb://{table}: endpoint {endpoint!r} is no address; write it as http://127.0.0.1:8000"
+        )
+    return TableAddress(table, region, endpoint)
+
+
+def _is_endpoint(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.query
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoSettings:
+    """How a table is used.
+
+    `request_timeout_s` is how long one request may take, `connect_timeout_s` how long making its connection. A request that
+    DynamoDB refuses for now (throttled, in conflict with another transaction), or whose answer does not come, is sent again
+    until `patience_s` have passed since it was first sent; the last one may then still take its time. `connections_max`
+    bounds the connections, `parallel_max` the requests that one call has under way at once. `actions_max` and `bytes_max`
+    bound a transaction, its fence included, and `page_items_max` what one query reads. `create_timeout_s` is how long a new
+    table may take.
+    """
+
+    address: TableAddress
+    request_timeout_s: float = 3.0
+    connect_timeout_s: float = 2.0
+    patience_s: float = 8.0
+    connections_max: int = 50
+    parallel_max: int = 16
+    actions_max: int = TRANSACTION_ACTIONS_MAX
+    bytes_max: int = 7 * TRANSACTION_BYTES_MAX // 8
+    page_items_max: int = 1_000
+    create_timeout_s: float = 120.0
+    application_name: str = "tocsin"

@@ -1,0 +1,282 @@
+"""The store for several nodes: one DynamoDB table that they share.
+
+The table's keys are in `keys`, what is in its items in `items`, the requests in `writes`, `reads`, `lists` and `access`; this
+file is the life cycle, and whose turn it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditEntry
+from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
+from tocsin.model.namespace import Namespace
+from tocsin.ports.observer import Observer
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    AuditQuery,
+    Capabilities,
+    FireKey,
+    Found,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+    SignIn,
+)
+from tocsin.stores.dynamodb import access, lists, reads, writes
+from tocsin.stores.dynamodb.client import DynamoClient, Kind, time_of
+from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
+from tocsin.stores.dynamodb.schema import prepare
+from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
+
+T = TypeVar("T")
+
+#: Timers that finish in one transaction: for each a delete and its history, beside the fence.
+_BATCH_ROWS_MAX = 49
+#: A half of what a transaction takes, so that a last, large row still has room.
+_BATCH_BYTES_MAX = 2 * 1024 * 1024
+
+
+class DynamoStore:
+    """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
+
+    `options` are those of DynamoSettings. The table is Tocsin's alone, and is made, billed on demand, when it is missing;
+    without `create` that is StoreUnavailable. Credentials and, without `region`, the region come as AWS's tools find them.
+    """
+
+    capabilities = Capabilities(
+        range_delete=False,
+        exclusive=False,
+        shards_together=False,
+        batch_rows_max=_BATCH_ROWS_MAX,
+        batch_bytes_max=_BATCH_BYTES_MAX,
+    )
+
+    def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
+        self._settings = DynamoSettings(parse_address(url), **options)
+        self._create = create
+        #: Gets events about requests; for metrics.
+        self.observe: Observer = _nobody
+        self._client: DynamoClient | None = None
+        self._total_shards = 0
+        self._has_data = False
+        self._turns: dict[int, asyncio.Lock] = {}
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def open(self, total_shards: int | None) -> int:
+        """See the port. Makes the table where there is none."""
+        if self._client is not None:
+            raise ConfigError(f"{self._settings.address.place} is open already")
+        client = DynamoClient(self._settings, lambda event: self.observe(event))
+        await client.open()
+        try:
+            self._total_shards = await prepare(client, total_shards, create=self._create)
+        except BaseException:
+            await client.close()
+            raise
+        self._client = client
+        self._turns = {}
+        return self._total_shards
+
+    async def close(self) -> None:
+        """See the port."""
+        while self._running:
+            await asyncio.wait(self._running)
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def now(self) -> int:
+        """The machine's clock, kept within the second in which DynamoDB dates an answer."""
+        sent_us = time.time_ns() // 1_000
+        response = await self._open.call(
+            "get_item", Kind.READ, TableName=self._open.table, Key=key(META, b"meta"), ReturnConsumedCapacity="TOTAL"
+        )
+        return time_of(response, sent_us)
+
+    # -- ownership
+
+    async def shards(self) -> builtins.list[ShardState]:
+        """See the port."""
+        return await reads.shards(self._open, self._total_shards)
+
+    async def claim(
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+    ) -> int | None:
+        """See the port. A claim returns once nothing of a former owner is still being written."""
+        if expected_epoch == 0 and not self._has_data:
+            if not await writes.begin_data(self._open, self._total_shards):
+                raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
+            self._has_data = True
+        client = self._open
+        return await self._in_turn(
+            shard_id, lambda: writes.claim(client, shard_id, expected_epoch, owner, standing_still)
+        )
+
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
+        """See the port."""
+        client = self._open
+        return await self._in_turn(shard_id, lambda: writes.release(client, shard_id, epoch, owner))
+
+    async def heartbeat(self, member: Member) -> int:
+        """See the port."""
+        sent_us = time.time_ns() // 1_000
+        return time_of(await writes.heartbeat(self._open, member), sent_us)
+
+    async def members(self) -> builtins.list[Member]:
+        """See the port."""
+        return await reads.members(self._open)
+
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """See the port."""
+        await writes.forget_member(self._open, incarnation, counter)
+
+    # -- timers
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
+        """See the port. Each shard's part is a transaction of its own, or several; shards don't wait for one another."""
+        client = self._open
+        # What can't be written at all is found before anything is.
+        chunks = [writes.chunks_of(batch, self._settings) for batch in batches]
+        results = await asyncio.gather(
+            *(
+                self._in_turn(batch.shard_id, partial(writes.apply, client, batch, parts))
+                for batch, parts in zip(batches, chunks, strict=True)
+            ),
+            return_exceptions=True,
+        )
+        return _outcome(results)
+
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
+        """See the port."""
+        return await reads.load(self._open, LIVE, shard_id, after, up_to, limit)
+
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
+        """See the port."""
+        return await reads.load(self._open, SUSPENDED, shard_id, after, KEY_MAX, limit)
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """See the port."""
+        return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
+
+    async def list(self, query: ListQuery) -> Listed:
+        """See the port. A page is of no single snapshot."""
+        return await lists.list_rows(self._open, query)
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """See the port. Shard by shard. What expired is deleted without a condition: the same finished timer, written once
+        more in the meantime, expires at the same instant."""
+        found: builtins.list[Item] = []
+        for shard_id in range(self._total_shards):
+            if len(found) < limit:
+                found += await reads.expired(self._open, shard_id, now_us, limit - len(found))
+        await self._open.batch_delete(found)
+        return len(found)
+
+    # -- administration
+
+    async def namespaces(self) -> builtins.list[Namespace]:
+        """See the port. By name."""
+        return await access.namespaces(self._open)
+
+    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+        """See the port."""
+        return await access.put_namespace(self._open, namespace, create=create)
+
+    async def api_keys(self) -> builtins.list[ApiKey]:
+        """See the port. By key_id."""
+        return await access.api_keys(self._open)
+
+    async def put_api_key(self, key: ApiKey) -> None:
+        """See the port."""
+        await access.put_api_key(self._open, key)
+
+    async def delete_api_key(self, key_id: str) -> bool:
+        """See the port."""
+        return await access.delete_api_key(self._open, key_id)
+
+    async def shared_secret(self, name: str, fresh: str) -> str:
+        """See the port."""
+        return await access.shared_secret(self._open, name, fresh)
+
+    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
+        """See the port."""
+        await access.put_sign_in(self._open, sign_in, now_us, keep)
+
+    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
+        """See the port."""
+        return await access.sign_ins(self._open, token_hashes)
+
+    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
+        """See the port."""
+        return await access.touch_sign_in(self._open, token_hash, seen_at)
+
+    async def delete_sign_in(self, token_hash: str) -> bool:
+        """See the port."""
+        return await access.delete_sign_in(self._open, token_hash)
+
+    async def put_audit(self, entry: AuditEntry) -> None:
+        """See the port."""
+        await access.put_audit(self._open, entry)
+
+    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
+        """See the port."""
+        return await access.audit(self._open, query)
+
+    async def purge_audit(self, before_us: int, limit: int) -> int:
+        """See the port."""
+        return await access.purge_audit(self._open, before_us, limit)
+
+    # -- turns
+
+    @property
+    def _open(self) -> DynamoClient:
+        if self._client is None:
+            raise StoreUnavailable(f"{self._settings.address.place} is not open")
+        return self._client
+
+    def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
+        """What the work comes to. One write of a shard at a time (rule 2), which goes on if the caller is cancelled: the next
+        one waits until its outcome is known."""
+
+        async def run() -> T:
+            async with self._turns.setdefault(shard_id, asyncio.Lock()):
+                return await work()
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # Taken, so that a caller who went away leaves no complaint of an error that nobody saw.
+            task.exception()
+
+
+def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
+    """The parts' results; an error is definite only if no part has been written."""
+    failures = [result for result in results if isinstance(result, BaseException)]
+    if not failures:
+        return [result for result in results if isinstance(result, Applied)]
+    for failure in failures:
+        if not isinstance(failure, DefiniteFailure):
+            raise failure
+    if Applied.DURABLE in results:
+        raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
+    raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
+
+
+def _nobody(event: object) -> None:
+    """Observes nothing."""

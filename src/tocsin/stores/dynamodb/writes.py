@@ -1,0 +1,243 @@
+"""What writes timers and shard items: batches cut into transactions, claims, releases, heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown
+from tocsin.ports.observer import ShardSizeEstimated
+from tocsin.ports.store import Applied, Member, ShardBatch
+from tocsin.stores.dynamodb.client import DynamoClient, Kind, Response
+from tocsin.stores.dynamodb.errors import ConditionFailed
+from tocsin.stores.dynamodb.items import history_item, item_bytes, stored_item
+from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, timer_key
+from tocsin.stores.dynamodb.settings import DynamoSettings
+
+_UUID_BYTES = 16
+#: The shard item, its list of uuids included, and what surrounds an action.
+_FENCE_BYTES, _ACTION_BYTES = 4_096, 64
+_GIB = 1 << 30
+
+
+class Atom:
+    """The actions on one uuid: they stand in one transaction (rule 18)."""
+
+    def __init__(self, uuid: bytes) -> None:
+        self.uuid = uuid
+        self.actions: dict[bytes, Item] = {}
+        self.bytes = 0
+        self.deletes = False
+
+    def put(self, table: str, item: Item) -> None:
+        """Writes an item; of two with one key the latter."""
+        self.actions[item["s"]["B"]] = {"Put": {"TableName": table, "Item": item}}
+        self.bytes += item_bytes(item) + _ACTION_BYTES
+
+    def delete(self, table: str, place: Item) -> None:
+        """Removes an item."""
+        self.actions[place["s"]["B"]] = {"Delete": {"TableName": table, "Key": place}}
+        self.bytes += item_bytes(place) + _ACTION_BYTES
+        self.deletes = True
+
+
+def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
+    """The batch by uuid, those without deletes first. Raises DefiniteFailure for a row that can't be kept."""
+    atoms: dict[bytes, Atom] = {}
+    shard_id = batch.shard_id
+    for row in batch.upserts:
+        atoms.setdefault(row.uuid, Atom(row.uuid)).put(table, stored_item(shard_id, row))
+    for ended in batch.history:
+        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(table, history_item(shard_id, ended))
+    for uuid in batch.deletes:
+        atoms.setdefault(uuid, Atom(uuid)).delete(table, timer_key(shard_id, uuid))
+    return sorted(atoms.values(), key=lambda atom: atom.deletes)
+
+
+def chunks_of(batch: ShardBatch, settings: DynamoSettings) -> list[list[Item]]:
+    """The transactions that make up the batch, in order; each begins with the fence. One, if that is enough."""
+    table = settings.address.table
+    actions_max, bytes_max = settings.actions_max - 1, settings.bytes_max - _FENCE_BYTES
+    chunks: list[list[Atom]] = [[]]
+    actions = size = 0
+    for atom in atoms_of(table, batch):
+        if len(atom.actions) > actions_max or atom.bytes > bytes_max:
+            raise DefiniteFailure(
+                f"what happens to {atom.uuid.hex()} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
+                f"DynamoDB has room for {actions_max} of {bytes_max}"
+            )
+        if actions + len(atom.actions) > actions_max or size + atom.bytes > bytes_max:
+            chunks.append([])
+            actions = size = 0
+        chunks[-1].append(atom)
+        actions += len(atom.actions)
+        size += atom.bytes
+    return [[_fence(table, batch, chunk), *_actions(chunk)] for chunk in chunks]
+
+
+def _actions(chunk: Iterable[Atom]) -> Iterable[Item]:
+    return (action for atom in chunk for action in atom.actions.values())
+
+
+def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
+    """Rule 1: the shard item is written on the condition that epoch and owner are the batch's. It keeps the uuids of the
+    latest transaction for `settle`."""
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": shard_key(batch.shard_id),
+            "UpdateExpression": "SET u = :u ADD c :one",
+            "ConditionExpression": "v = :v AND w = :w",
+            "ExpressionAttributeValues": {
+                ":u": {"B": b"".join(atom.uuid for atom in chunk)},
+                ":one": {"N": "1"},
+                ":v": {"N": str(batch.epoch)},
+                ":w": {"B": batch.owner},
+            },
+        }
+    }
+
+
+async def apply(client: DynamoClient, batch: ShardBatch, chunks: Sequence[Sequence[Item]]) -> Applied:
+    """Writes the transactions one after another. What fails after the first has been written is OutcomeUnknown: the batch
+    has neither happened nor not happened, and only a new claim can go on from what is stored."""
+    for number, actions in enumerate(chunks):
+        try:
+            response = await client.transact(actions, ReturnItemCollectionMetrics="SIZE")
+        except ConditionFailed as refused:
+            if number:
+                raise OutcomeUnknown(f"shard {batch.shard_id} changed hands in the middle of a batch") from refused
+            return Applied.OWNERSHIP_LOST
+        except DefiniteFailure as failure:
+            if number:
+                raise OutcomeUnknown(f"{failure}; a part of the batch was written") from failure
+            raise
+        _observe_size(client, batch.shard_id, response)
+    return Applied.DURABLE
+
+
+def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> None:
+    """DynamoDB estimates how many GiB the shard's partition has, from and to."""
+    of_table = response.get("ItemCollectionMetrics", {}).get(client.table, ())
+    ranges = [each["SizeEstimateRangeGB"] for each in of_table if each.get("SizeEstimateRangeGB")]
+    if ranges:
+        client.observe(ShardSizeEstimated(shard_id, int(max(float(each[-1]) for each in ranges) * _GIB)))
+
+
+async def claim(
+    client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None
+) -> int | None:
+    """See the port. One transaction with a token, so that it can be sent again when its answer does not come."""
+    values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
+    if expected_epoch:
+        values[":v"] = {"N": str(expected_epoch)}
+    actions: list[Item] = [
+        {
+            "Update": {
+                "TableName": client.table,
+                "Key": shard_key(shard_id),
+                "UpdateExpression": "SET v = :next, w = :w",
+                "ConditionExpression": "v = :v" if expected_epoch else "attribute_not_exists(v)",
+                "ExpressionAttributeValues": values,
+            }
+        }
+    ]
+    if standing_still is not None:
+        incarnation, counter = standing_still
+        actions.append(
+            {
+                "ConditionCheck": {
+                    "TableName": client.table,
+                    "Key": key(MEMBERS, incarnation),
+                    "ConditionExpression": "c = :c",
+                    "ExpressionAttributeValues": {":c": {"N": str(counter)}},
+                }
+            }
+        )
+    try:
+        await client.transact(actions)
+    except ConditionFailed:
+        return None
+    await _settle(client, shard_id)
+    return expected_epoch + 1
+
+
+async def _settle(client: DynamoClient, shard_id: int) -> None:
+    """Returns when no transaction of an earlier owner is still being carried out.
+
+    DynamoDB applies a transaction's writes item by item, and a query may see some of them before the others. So the shard
+    item can already be as a predecessor's last transaction left it, and the claim succeed, while timers of that transaction
+    are still about to change: a load would miss them. A transaction that reads the same items is refused, and sent again, for
+    as long as that lasts. Earlier transactions were answered before the last one was sent.
+
+    Raises OutcomeUnknown when that takes too long: the claim is not used, and made anew.
+    """
+    item = await client.get(shard_key(shard_id))
+    uuids = b"" if item is None else bytes(item.get("u", {"B": b""})["B"])
+    keys = [timer_key(shard_id, uuids[i : i + _UUID_BYTES]) for i in range(0, len(uuids), _UUID_BYTES)]
+    if not keys:
+        return
+    gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
+    try:
+        await client.call("transact_get_items", Kind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
+    except DefiniteFailure as failure:
+        raise OutcomeUnknown(
+            f"shard {shard_id}: a transaction of its former owner has not ended: {failure}"
+        ) from failure
+
+
+async def begin_data(client: DynamoClient, total_shards: int) -> bool:
+    """From now on the number of shards can't be changed; False if it is another by now."""
+    try:
+        await client.update(
+            key(META, b"meta"),
+            "SET claimed = :yes",
+            kind=Kind.WRITE,
+            ConditionExpression="total_shards = :n",
+            ExpressionAttributeValues={":yes": {"BOOL": True}, ":n": {"N": str(total_shards)}},
+        )
+    except ConditionFailed:
+        return False
+    return True
+
+
+async def release(client: DynamoClient, shard_id: int, epoch: int, owner: bytes) -> bool:
+    """See the port."""
+    try:
+        await client.update(
+            shard_key(shard_id),
+            "REMOVE w",
+            kind=Kind.WRITE_ONCE,
+            ConditionExpression="v = :v AND w = :w",
+            ExpressionAttributeValues={":v": {"N": str(epoch)}, ":w": {"B": owner}},
+        )
+    except ConditionFailed:
+        return False
+    return True
+
+
+async def heartbeat(client: DynamoClient, member: Member) -> Response:
+    """Writes the member's item; returns the answer, which is dated."""
+    return await client.put(
+        {
+            **key(MEMBERS, member.incarnation),
+            "c": {"N": str(member.counter)},
+            "node": {"S": member.node},
+            "address": {"S": member.address},
+        }
+    )
+
+
+async def forget_member(client: DynamoClient, incarnation: bytes, counter: int | None) -> None:
+    """See the port."""
+    condition: dict[str, Any] = {}
+    if counter is not None:
+        condition = {
+            "ConditionExpression": "c = :c",
+            "ExpressionAttributeValues": {":c": {"N": str(counter)}},
+        }
+    try:
+        await client.delete(key(MEMBERS, incarnation), **condition)
+    except ConditionFailed:
+        # It has woken up, or is forgotten already.
+        return

@@ -1,0 +1,48 @@
+"""DynamoDB, here DynamoDB Local, keeps the store port's rules."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.support.dynamodb import DynamoServer
+from tocsin.ports.store import Store
+from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.testing.store_conformance import StoreConformance
+from tocsin.testing.store_conformance_batches import FetchConformance, LoadConformance
+from tocsin.testing.store_conformance_claims import FenceConformance
+from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance
+from tocsin.testing.store_conformance_machine import MachineConformance
+
+
+def table_of(folder: Path) -> str:
+    """A table of its own for each folder."""
+    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+
+
+class TestDynamoStore(StoreConformance):
+    examples = 12
+
+    @pytest.fixture(autouse=True)
+    def _server(self, shared_dynamodb: DynamoServer) -> None:
+        self.server = shared_dynamodb
+
+    def make_store(self, folder: Path) -> Store:
+        return DynamoStore(self.server.url(table_of(folder)))
+
+
+class TestDynamoStoreWithSmallPages(
+    FenceConformance, LoadConformance, FetchConformance, ListConformance, HistoryConformance, MachineConformance
+):
+    """Queries are cut after two items, and batches after three writes."""
+
+    examples = 6
+
+    @pytest.fixture(autouse=True)
+    def _server(self, shared_dynamodb: DynamoServer) -> None:
+        self.server = shared_dynamodb
+
+    def make_store(self, folder: Path) -> Store:
+        return DynamoStore(self.server.url(table_of(folder)), page_items_max=2, actions_max=4)
