@@ -41,7 +41,10 @@ ConfigFile = Annotated[
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder for everything that is kept.")]
 Store = Annotated[
-    str | None, typer.Option("--store", metavar="URL", help="sqlite:///path, postgresql://…, mysql://… or memory://.")
+    str | None,
+    typer.Option(
+        "--store", metavar="URL", help="sqlite:///path, postgresql://…, mysql://…, dynamodb://… or memory://."
+    ),
 ]
 
 AgentDatabase = Annotated[

@@ -64,6 +64,7 @@ TOPICS = (
     Topic("SQLite", "", ("sqlite.synchronous", "sqlite.*")),
     Topic("PostgreSQL", "[How to keep timers there](../how-to/postgresql.md).", ("postgresql.*",)),
     Topic("MySQL and MariaDB", "[How to keep timers there](../how-to/mysql.md).", ("mysql.durable", "mysql.*")),
+    Topic("DynamoDB", "[How to keep timers there](../how-to/dynamodb.md).", ("dynamodb.*",)),
     Topic(
         "The service agent's database",
         "Beside `sqlite.synchronous` and `sqlite.busy_timeout`, which hold for it too.",

@@ -2,8 +2,8 @@
 
 The engine's, the callbacks' and the input's limits are fields here too, made from the dataclasses that define them, so
 that each limit is written down once. Names: a duration loses its `_us` and is written as `5m`; `egress`, `callbacks`,
-`sqlite`, `postgresql` and `mysql` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW` in the
-environment.
+`sqlite`, `postgresql`, `mysql` and `dynamodb` are tables of the file (`[egress]`, `allow = […]`), and `TOCSIN_EGRESS_ALLOW`
+in the environment.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.config.alias import read_aliases
+from tocsin.config.dynamodb import DynamodbFields, dynamodb_options
 from tocsin.config.file import Entry, read_file
 from tocsin.config.mysql import MysqlFields, mysql_options
 from tocsin.config.postgresql import PostgresqlFields, postgresql_options
@@ -98,7 +99,20 @@ LIMITS: dict[type, str] = {
 
 ENV_PREFIX = "TOCSIN_"
 #: Tables of the file. A field `egress_allow` of one of them is the setting `egress.allow`.
-SECTIONS = ("egress", "callbacks", "api", "sqlite", "postgresql", "mysql", "agent", "bus", "agent_sql", "ui", "cluster")
+SECTIONS = (
+    "egress",
+    "callbacks",
+    "api",
+    "sqlite",
+    "postgresql",
+    "mysql",
+    "dynamodb",
+    "agent",
+    "bus",
+    "agent_sql",
+    "ui",
+    "cluster",
+)
 #: What is never shown.
 SECRETS = frozenset({"cluster_secret"})
 #: Where nothing at all is a meaningful amount.
@@ -179,11 +193,11 @@ def fields_by_name() -> dict[str, str]:
 
 if TYPE_CHECKING:
 
-    class _Limits(MysqlFields, PostgresqlFields):
+    class _Limits(DynamodbFields, MysqlFields, PostgresqlFields):
         """The fields that the dataclasses add are not known to a type checker."""
 
 else:
-    _Limits = create_model("_Limits", __base__=(MysqlFields, PostgresqlFields), **_limit_fields())
+    _Limits = create_model("_Limits", __base__=(DynamodbFields, MysqlFields, PostgresqlFields), **_limit_fields())
 
 
 class Settings(_Limits):
@@ -209,9 +223,9 @@ class Settings(_Limits):
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
         description="Where timers are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
-        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), or "
-        "`memory://`, which "
-        "forgets. Unset: `tocsin.db` in `data_dir`.",
+        "`postgresql://user:password@host:port/database`, the same with `mysql://` (MariaDB too), "
+        "`dynamodb://table?region=…&endpoint=…` (both parts optional), or "
+        "`memory://`, which forgets. Unset: `tocsin.db` in `data_dir`.",
     )
     broker: Annotated[str | None, BeforeValidator(broker_address)] = Field(
         None,
@@ -327,8 +341,8 @@ class Settings(_Limits):
     )
     agent_enabled: YesNo | None = Field(
         None,
-        description="Whether the service agent runs beside the timer service. Unset: yes; but with a MySQL `store` only "
-        "where `agent.database` is set: a file of each node's own would hide calls from the other nodes.",
+        description="Whether the service agent runs beside the timer service. Unset: yes; but with a MySQL or DynamoDB `store` "
+        "only where `agent.database` is set: a file of each node's own would hide calls from the other nodes.",
     )
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,
@@ -422,7 +436,7 @@ class Settings(_Limits):
         """Whether the service agent may run in this node."""
         if self.agent_enabled is not None:
             return self.agent_enabled
-        return self.agent_database is not None or self.store_url().partition(":")[0] != "mysql"
+        return self.agent_database is not None or self.store_url().partition(":")[0] not in ("mysql", "dynamodb")
 
     def agent_database_url(self) -> str:
         """The URL of the agent's database: as set, or beside the timers."""
@@ -475,6 +489,13 @@ class Settings(_Limits):
         return {
             **mysql_options(self),
             "writers": self.engine_limits().lanes,
+            "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
+        }
+
+    def dynamodb_options(self) -> dict[str, Any]:
+        """Keyword arguments of DynamoStore."""
+        return {
+            **dynamodb_options(self),
             "application_name": f"tocsin {self.node_name}" if self.node_name else "tocsin",
         }
 

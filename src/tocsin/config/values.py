@@ -19,7 +19,13 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 from tocsin.model.redaction import is_secret_name
 
-SCHEMES = ("sqlite:///path", "postgresql://user@host/database", "mysql://user@host/database", "memory://")
+SCHEMES = (
+    "sqlite:///path",
+    "postgresql://user@host/database",
+    "mysql://user@host/database",
+    "dynamodb://table",
+    "memory://",
+)
 _SCHEMES_TEXT = ", ".join(SCHEMES[:-1]) + " and " + SCHEMES[-1]
 
 _BYTES = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?\Z", re.IGNORECASE | re.ASCII)
@@ -134,7 +140,7 @@ def store_address(value: object) -> object:
     if value.startswith("mariadb://"):
         value = "mysql" + value.removeprefix("mariadb")
     scheme = urlsplit(value).scheme
-    if scheme not in ("sqlite", "postgresql", "mysql", "memory") or "://" not in value:
+    if scheme not in ("sqlite", "postgresql", "mysql", "dynamodb", "memory") or "://" not in value:
         named = f"{scheme}://" if "://" in value else "a URL without scheme://"
         raise ValueError(f"names {named}, for which there is no adapter; there are {_SCHEMES_TEXT}")
     if scheme == "sqlite" and (not value.startswith("sqlite:///") or value == "sqlite:///"):

@@ -139,7 +139,6 @@ class Lane:
 
     async def _commit(self, shards: Sequence[Shard]) -> bool:
         """One transaction for these shards; False when the store refuses everything for now."""
-        limits = self._context.limits
         try:
             batches = await self._assembled(shards, self._context.batch_rows_max, self._finished_max)
         except StoreCorrupted:

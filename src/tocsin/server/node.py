@@ -43,7 +43,7 @@ from tocsin.server.peers import Peering, loopback, peering_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sign_ins import SignIns
 from tocsin.server.sockets import bind, connections_max, drain, url_of
-from tocsin.server.stores import open_store
+from tocsin.server.stores import observe_store, open_store
 from tocsin.service import TimerService
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
@@ -185,6 +185,7 @@ class Server:
             self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
         )
         observe = fan_out([metrics, EventLog(time.monotonic), statistics])
+        observe_store(self._store, observe)
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tocsin.config import Settings
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.store import Store
 from tocsin.stores import mysql_schema, postgresql_schema, sqlite_connection
+from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sqlite import SqliteStore
 from tocsin.telemetry.clock import SystemClock
+
+if TYPE_CHECKING:
+    from tocsin.ports.observer import Observer
 
 
 def open_store(settings: Settings, *, node: bool = True, memory: bool = True, create: bool = True) -> Store:
@@ -29,9 +34,14 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
         return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
     if scheme == "mysql":
         return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
+    if scheme == "dynamodb":
+        # Its driver takes half a second to import.
+        from tocsin.stores.dynamodb.store import DynamoStore
+
+        return DynamoStore(settings.store_url(), create=create, **settings.dynamodb_options())
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
-            f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://…, mysql://… and memory://"
+            f"store: no adapter for {scheme}://; there are sqlite:///path, postgresql://…, mysql://…, dynamodb://… and memory://"
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
@@ -39,8 +49,16 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
     return SqliteStore(path, node=node, **settings.sqlite_options())
 
 
+def observe_store(store: Store, observe: Observer) -> None:
+    """Has a store that tells of its requests tell this observer."""
+    if hasattr(store, "observe"):
+        store.observe = observe
+
+
 def newest_schema(settings: Settings) -> int:
     """The version to which opening the store brings its schema."""
+    if urlsplit(settings.store_url()).scheme == "dynamodb":
+        return dynamodb_settings.LAYOUT
     migrations = {"postgresql": postgresql_schema.migrations, "mysql": mysql_schema.migrations}
     scheme = urlsplit(settings.store_url()).scheme
     return migrations.get(scheme, sqlite_connection.migrations)()[-1][0]

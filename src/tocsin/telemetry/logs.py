@@ -50,7 +50,13 @@ LEVELS: dict[type, int] = {
     events.ClientRefused: logging.WARNING,
     events.WritesSent: logging.DEBUG,
     events.WritesForwarded: logging.DEBUG,
+    events.StoreRequestRepeated: logging.DEBUG,
+    events.StoreUnitsConsumed: logging.DEBUG,
+    events.ShardSizeEstimated: logging.DEBUG,
 }
+
+#: What DynamoDB refuses to exceed is 10 GiB a shard; from here on each new estimate is a warning.
+_SHARD_WARNING_BYTES = 8 << 30
 
 _ORDERLY_ENDS = frozenset({"released", "stopped"})
 
@@ -88,6 +94,9 @@ def configure_logging(level: str, form: str) -> None:
     root.setLevel(threshold)
     # It tells of every connection that it looks at the schema of.
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # They tell of every request, with what it carries.
+    for name in ("botocore", "aiobotocore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers[:] = []
         logging.getLogger(name).propagate = True
@@ -138,6 +147,8 @@ class EventLog:
         level = LEVELS[type(event)]
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
             level = logging.DEBUG
+        if isinstance(event, events.ShardSizeEstimated) and event.size_bytes >= _SHARD_WARNING_BYTES:
+            level = logging.WARNING
         if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
         ration = self._rations.get(type(event))

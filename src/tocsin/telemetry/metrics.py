@@ -54,6 +54,11 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
         "memory; and seconds in which no file descriptor is left.",
     ),
     "tocsin_peers_refused": ((), "Connections of programs that don't know the cluster's secret."),
+    "tocsin_store_requests_repeated": (
+        ("reason",),
+        "Requests to DynamoDB that were sent again: throttled, conflict, unprocessed, unanswered, unreachable.",
+    ),
+    "tocsin_store_units": (("kind",), "Read and write request units that DynamoDB has charged for."),
 }
 #: Every histogram: name, bucket bounds, help.
 HISTOGRAMS: dict[str, tuple[tuple[float, ...], str]] = {
@@ -84,6 +89,7 @@ GAUGES: dict[str, str] = {
     "tocsin_dispatching": "1 while due timers are rung, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait for their shard to get an owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
+    "tocsin_shard_size_bytes_max": "DynamoDB's estimate of the largest shard that this node writes; it holds 10 GiB at most.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 
@@ -94,9 +100,8 @@ class Metrics(Tally):
 
     def __init__(self, gauges: Callable[[], dict[str, float]], beside: Collector | None = None) -> None:
         self._clock_offset_s = 0.0
-        super().__init__(
-            COUNTERS, HISTOGRAMS, GAUGES, lambda: {**gauges(), "tocsin_clock_offset_seconds": self._clock_offset_s}
-        )
+        self._shard_bytes: dict[int, int] = {}
+        super().__init__(COUNTERS, HISTOGRAMS, GAUGES, lambda: gauges() | self._learned())
         self.registry = CollectorRegistry()
         self.registry.register(self)
         if beside is not None:
@@ -104,6 +109,13 @@ class Metrics(Tally):
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
+
+    def _learned(self) -> dict[str, float]:
+        """The gauges whose values come with events."""
+        return {
+            "tocsin_clock_offset_seconds": self._clock_offset_s,
+            "tocsin_shard_size_bytes_max": max(self._shard_bytes.values(), default=0),
+        }
 
     def exposition(self) -> tuple[bytes, str]:
         """The body and content type of a scrape."""
@@ -130,6 +142,16 @@ class Metrics(Tally):
         self.count("tocsin_rows_loaded", by=event.rows)
         self.observe("tocsin_load_duration_seconds", event.duration_us / 1e6)
 
+    def _size(self, event: events.ShardSizeEstimated) -> None:
+        self._shard_bytes[event.shard_id] = event.size_bytes
+
+    def _left(self, event: events.ShardLost | events.ShardReleased) -> None:
+        self._shard_bytes.pop(event.shard_id, None)
+
+    def _lost(self, event: events.ShardLost) -> None:
+        self.count("tocsin_shards_lost", event.reason)
+        self._left(event)
+
     def _offset(self, event: events.ClockOffset) -> None:
         self._clock_offset_s = event.offset_us / 1e6
 
@@ -144,7 +166,11 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.LoadFailed: lambda m, e: m.count("tocsin_load_failures"),
     events.ShardClaimed: lambda m, e: m.count("tocsin_claims"),
     events.ClaimFailed: lambda m, e: m.count("tocsin_claim_failures"),
-    events.ShardLost: lambda m, e: m.count("tocsin_shards_lost", e.reason),  # type: ignore[union-attr]
+    events.ShardLost: Metrics._lost,  # type: ignore[dict-item]
+    events.ShardReleased: Metrics._left,  # type: ignore[dict-item]
+    events.StoreRequestRepeated: lambda m, e: m.count("tocsin_store_requests_repeated", e.reason),  # type: ignore[union-attr]
+    events.StoreUnitsConsumed: lambda m, e: m.count("tocsin_store_units", e.kind, by=e.units),  # type: ignore[union-attr]
+    events.ShardSizeEstimated: Metrics._size,  # type: ignore[dict-item]
     events.TimerSuspended: lambda m, e: m.count("tocsin_timers_suspended", e.reason.partition(":")[0]),  # type: ignore[union-attr]
     events.TimersResumed: lambda m, e: m.count("tocsin_timers_resumed", by=e.timers),  # type: ignore[union-attr]
     events.WriteRefused: lambda m, e: m.count("tocsin_writes_refused"),

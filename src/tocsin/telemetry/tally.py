@@ -56,13 +56,13 @@ class Tally(Collector):
         self._histogram_table = histograms
         self._gauge_table = gauges
         self._read_gauges = read_gauges
-        self._counters: dict[str, dict[tuple[str, ...], int]] = {name: {} for name in counters}
+        self._counters: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in counters}
         self._histograms = {name: _Histogram(bounds) for name, (bounds, _) in histograms.items()}
         for name, (labels, _) in counters.items():
             if not labels:
                 self._counters[name][()] = 0
 
-    def count(self, name: str, *labels: str, by: int = 1) -> None:
+    def count(self, name: str, *labels: str, by: float = 1) -> None:
         """Adds to a counter."""
         counter = self._counters[name]
         counter[labels] = counter.get(labels, 0) + by

@@ -61,6 +61,8 @@ class DynamoClient:
         self.observe = observe
         self._context: Any = None
         self._client: Any = None
+        #: The latest estimate of each shard's size that was told, in bytes.
+        self.shard_bytes: dict[int, int] = {}
 
     @property
     def table(self) -> str:

@@ -11,9 +11,7 @@ from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.client import DynamoClient, Kind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
-
-#: The layout that this release writes. Later ones can be told from it.
-LAYOUT = 1
+from tocsin.stores.dynamodb.settings import LAYOUT
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
@@ -173,8 +171,8 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
             raise refused(client, error, "GetItem") from error
         if item is not None and int(item["layout"]["N"]) > LAYOUT:
             raise SchemaTooNew(
-                f"{client.place} has layout {item['layout']['N']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, or "
-                "restore a backup"
+                f"{client.place} has layout {item['layout']['N']}, this Tocsin knows up to {LAYOUT}; run the newer Tocsin, "
+                "or restore a backup"
             )
         fixed = None if item is None else int(item["total_shards"]["N"])
         if fixed is not None and wanted in (None, fixed):

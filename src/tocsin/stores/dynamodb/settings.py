@@ -8,6 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tocsin.model.errors import ConfigError
 
+#: The layout of the table that this release writes.
+LAYOUT = 1
+
 #: The parameters of an address.
 PARAMETERS = ("endpoint", "region")
 

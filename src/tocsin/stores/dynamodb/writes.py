@@ -120,8 +120,12 @@ def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> No
     """DynamoDB estimates how many GiB the shard's partition has, from and to."""
     of_table = response.get("ItemCollectionMetrics", {}).get(client.table, ())
     ranges = [each["SizeEstimateRangeGB"] for each in of_table if each.get("SizeEstimateRangeGB")]
-    if ranges:
-        client.observe(ShardSizeEstimated(shard_id, int(max(float(each[-1]) for each in ranges) * _GIB)))
+    if not ranges:
+        return
+    size_bytes = int(max(float(each[-1]) for each in ranges) * _GIB)
+    if client.shard_bytes.get(shard_id) != size_bytes:
+        client.shard_bytes[shard_id] = size_bytes
+        client.observe(ShardSizeEstimated(shard_id, size_bytes))
 
 
 async def claim(
