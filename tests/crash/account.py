@@ -25,7 +25,8 @@ from typing import Any
 
 from tests.crash.account_book import Balance, Book
 from tests.crash.account_receiver import CALL
-from tests.support.cluster import AnyNode, balanced, node, now_us, running, shared_by
+from tests.support.cluster import DATABASES, AnyNode, balanced, node, now_us, running, shared_by
+from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
@@ -315,7 +316,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, help="over which they are due; default: 1 for 2,000 timers, at least 60"
     )
-    parser.add_argument("--database", choices=("postgresql", "mysql"), default="postgresql")
+    parser.add_argument("--database", choices=DATABASES, default="postgresql")
     parser.add_argument("--sessions", action="store_true", help="lose sessions of the database instead of nodes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     return parser.parse_args()
@@ -325,13 +326,21 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
+def _server(database: str) -> PostgresServer | MysqlServer | DynamoServer:
+    """One whose data are on disk, not started."""
+    if database == "dynamodb":
+        return DynamoServer(kept=True)
+    return PostgresServer(fsync=True) if database == "postgresql" else MysqlServer(fsync=True)
+
+
 async def _main(options: argparse.Namespace) -> Balance:
     seconds = options.seconds or max(options.timers / 2_000, 60)
     plan = Plan(options.timers, seconds, options.seed, _say)
     _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
-    server = PostgresServer(fsync=True) if options.database == "postgresql" else MysqlServer(fsync=True)
+    server = _server(options.database)
     try:
-        server.init()
+        if not isinstance(server, DynamoServer):
+            server.init()
         server.start()
         url = await server.create_database() if isinstance(server, PostgresServer) else server.new_url()
         with tempfile.TemporaryDirectory(prefix="tocsin-account-") as folder:

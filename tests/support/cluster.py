@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.dynamodb import DynamoServer
 from tests.support.http import Client
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
@@ -25,7 +26,7 @@ from tests.support.server import ServerProcess
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
 
 #: Servers that nodes can share.
-DATABASES = ("postgresql", "mysql")
+DATABASES = ("postgresql", "mysql", "dynamodb")
 
 
 async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
@@ -33,16 +34,18 @@ async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     if kind == "postgresql":
         server: PostgresServer = request.getfixturevalue("shared_postgresql")
         return await server.create_database()
-    return str(request.getfixturevalue("mysql_url"))
+    return str(request.getfixturevalue(f"{kind}_url"))
 
 
-async def own_database(request: pytest.FixtureRequest, kind: str) -> tuple[PostgresServer | MysqlServer, str]:
+async def own_database(
+    request: pytest.FixtureRequest, kind: str
+) -> tuple[PostgresServer | MysqlServer | DynamoServer, str]:
     """A server of that kind that the test may stop, and the URL of an empty database on it."""
     if kind == "postgresql":
         postgresql: PostgresServer = request.getfixturevalue("postgresql")
         return postgresql, await postgresql.create_database()
-    mysql: MysqlServer = request.getfixturevalue("mysql")
-    return mysql, mysql.new_url()
+    server: MysqlServer | DynamoServer = request.getfixturevalue(kind)
+    return server, server.new_url()
 
 
 def now_us() -> int:
@@ -67,11 +70,14 @@ async def proxies_to(urls: Sequence[str]) -> AsyncIterator[list[tuple[Proxy, str
     async with AsyncExitStack() as stack:
         reached = []
         for url in urls:
-            parts = urlsplit(url)
+            # A table's server stands in its parameters.
+            server = url.rpartition("endpoint=")[2]
+            parts = urlsplit(server)
             assert parts.hostname is not None and parts.port is not None
             proxy = await stack.enter_async_context(Proxy((parts.hostname, parts.port)))
             place = parts.netloc.rpartition(":")[0]
-            reached.append((proxy, parts._replace(netloc=f"{place}:{proxy.port}").geturl()))
+            through_proxy = parts._replace(netloc=f"{place}:{proxy.port}").geturl()
+            reached.append((proxy, url.removesuffix(server) + through_proxy))
         yield reached
 
 

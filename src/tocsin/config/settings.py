@@ -341,8 +341,8 @@ class Settings(_Limits):
     )
     agent_enabled: YesNo | None = Field(
         None,
-        description="Whether the service agent runs beside the timer service. Unset: yes; but with a MySQL or DynamoDB `store` "
-        "only where `agent.database` is set: a file of each node's own would hide calls from the other nodes.",
+        description="Whether the service agent runs beside the timer service. Unset: yes; but with a MySQL or DynamoDB "
+        "`store` only where `agent.database` is set: a file of each node's own would hide calls from the other nodes.",
     )
     agent_database: Annotated[str, BeforeValidator(database_address)] | None = Field(
         None,

@@ -21,6 +21,7 @@ from tocsin.ports.forward import Write, WriteKind, Written
 from tocsin.ports.observer import Event, ShardLost
 from tocsin.ports.store import Store
 from tocsin.service import TimerService
+from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.telemetry.clock import SystemClock
@@ -88,9 +89,16 @@ def _uuid(shard_id: int) -> bytes:
     return bytes([shard_id]) * 16
 
 
+def _store(url: str) -> Store:
+    if url.startswith("dynamodb"):
+        # It finds out soon, and certainly before the engine's own patience ends.
+        return DynamoStore(url, request_timeout_s=0.5, patience_s=1)
+    return MysqlStore(url, idle_transaction_timeout_s=1) if url.startswith("mysql") else PostgresStore(url)
+
+
 @asynccontextmanager
 async def _node(name: str, url: str) -> AsyncIterator[_Node]:
-    store: Store = MysqlStore(url, idle_transaction_timeout_s=1) if "mysql" in url else PostgresStore(url)
+    store = _store(url)
     await store.open(SHARDS)
     node = _Node(name, store)
     await node.service.ensure_default_namespace()

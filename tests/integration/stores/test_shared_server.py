@@ -17,12 +17,13 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 from tocsin.stores import mysql_schema, postgresql_schema
+from tocsin.stores.dynamodb import settings as dynamodb_settings
 
 #: A node that died is noticed within the member timeout; its usual five seconds would only make the tests longer.
 QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
 
 
-@pytest.fixture(params=["postgresql", "mysql"])
+@pytest.fixture(params=["postgresql", "mysql", "dynamodb"])
 def database_url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty database, or of one that can be made."""
     url: str = request.getfixturevalue(f"{request.param}_url")
@@ -72,6 +73,12 @@ async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, databa
     assert not list((tmp_path / "data").glob("tocsin.db*"))
 
 
+def _newest_schema(database_url: str) -> int:
+    if database_url.startswith("dynamodb"):
+        return dynamodb_settings.LAYOUT
+    return (postgresql_schema if database_url.startswith("postgresql") else mysql_schema).migrations()[-1][0]
+
+
 def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
     def tocsin(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tocsin", *arguments, "--store", database_url]
@@ -80,8 +87,7 @@ def test_keys_and_migrations_from_the_command_line(database_url: str) -> None:
     missing = tocsin("keys", "list")
     assert (missing.returncode, "tocsin migrate" in missing.stderr) == (1, True)
     migrated = json.loads(tocsin("migrate", "--json").stdout)
-    steps = (postgresql_schema if database_url.startswith("postgresql") else mysql_schema).migrations()
-    assert (migrated["schema"], migrated["shards"]) == (steps[-1][0], 16)
+    assert (migrated["schema"], migrated["shards"]) == (_newest_schema(database_url), 16)
     made = json.loads(tocsin("keys", "create", "--role", "read", "--json").stdout)
     listed = json.loads(tocsin("keys", "list", "--json").stdout)
     assert [key["keyId"] for key in listed] == [made["keyId"]]
