@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.crash.account import Plan, account
-
-TIMERS = 6_000
+from tests.support.cluster import new_database
 
 
 @pytest.mark.timeout(400)
-async def test_each_of_many_timers_is_accounted_for(tmp_path: Path, postgresql_url: str) -> None:
-    balance = await account(Plan(TIMERS, 30, 20_260, print), tmp_path, postgresql_url)
+@pytest.mark.parametrize(("database", "timers", "seconds"), [("postgresql", 6_000, 30), ("dynamodb", 5_000, 60)])
+async def test_each_of_many_timers_is_accounted_for(
+    tmp_path: Path, database: str, timers: int, seconds: float, request: pytest.FixtureRequest
+) -> None:
+    url = await new_database(request, database)
+    balance = await account(Plan(timers, seconds, 20_260, print), tmp_path, url)
     print("\n".join(balance.lines()))
     assert balance.balances
-    assert balance.updates_acknowledged > TIMERS * 0.1
-    assert balance.deletes_acknowledged > TIMERS * 0.03
+    assert balance.updates_acknowledged > timers * 0.1
+    assert balance.deletes_acknowledged > timers * 0.03

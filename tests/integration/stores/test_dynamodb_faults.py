@@ -1,0 +1,424 @@
+"""What DynamoStore makes of conflicts, throttling, lost and slow answers, parts left undone, short pages, missing rights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.support.dynamodb import DynamoServer
+from tests.support.dynamodb_proxy import (
+    Answer,
+    DynamoProxy,
+    Request,
+    canceled,
+    lost_answer,
+    lost_request,
+    page_of,
+    refused,
+    slow,
+    unprocessed,
+)
+from tocsin.model.errors import (
+    ConfigError,
+    DefiniteFailure,
+    OutcomeUnknown,
+    SchemaTooNew,
+    StoreCorrupted,
+    StoreUnavailable,
+)
+from tocsin.ports.observer import ShardSizeEstimated, StoreRequestRepeated
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Member, ShardState
+from tocsin.stores.dynamodb.client import Kind, time_of
+from tocsin.stores.dynamodb.keys import META, key, shard_key
+from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
+
+TRANSACT = "TransactWriteItems"
+
+
+class _Run:
+    """A store, the proxy before it, and what it has told."""
+
+    def __init__(self, proxy: DynamoProxy, store: DynamoStore) -> None:
+        self.proxy = proxy
+        self.store = store
+        self.events: list[Any] = []
+        store.observe = self.events.append
+
+    def repeated(self) -> Counter[str]:
+        """Why requests were sent again."""
+        return Counter(event.reason for event in self.events if isinstance(event, StoreRequestRepeated))
+
+    async def item(self, name: Any) -> Any:
+        return await self.store._open.get(name)
+
+
+@asynccontextmanager
+async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIterator[_Run]:
+    async with DynamoProxy(server.port) as proxy:
+        options = {"patience_s": 1.0, "request_timeout_s": 5.0} | options
+        store = DynamoStore(server.url(table, proxy.port), **options)
+        await store.open(4)
+        try:
+            yield _Run(proxy, store)
+        finally:
+            await store.close()
+
+
+@pytest_asyncio.fixture
+async def run(shared_dynamodb: DynamoServer, table: str) -> AsyncIterator[_Run]:
+    async with _running(shared_dynamodb, table) as run:
+        yield run
+
+
+@pytest.fixture
+def table(shared_dynamodb: DynamoServer) -> str:
+    return shared_dynamodb.new_url().partition("?")[0].removeprefix("dynamodb://")
+
+
+# -- refused for now
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("TransactionConflict", "conflict"),
+        ("ThrottlingError", "throttled"),
+        ("ProvisionedThroughputExceeded", "throttled"),
+    ],
+)
+async def test_a_transaction_that_is_canceled_for_now_is_sent_again(run: _Run, code: str, reason: str) -> None:
+    batch = await claimed(run.store)
+    run.proxy.once(TRANSACT, canceled(code), canceled(code))
+    assert await run.store.apply([replace(batch, upserts=[one := row(1)])]) == [Applied.DURABLE]
+    assert await loaded(run.store) == [one]
+    assert run.repeated() == {reason: 2}
+
+
+async def test_lasting_throttling_is_unavailability_within_the_patience(run: _Run) -> None:
+    batch = await claimed(run.store)
+    run.proxy.always(TRANSACT, refused("ThrottlingException"))
+    async with asyncio.timeout(20):
+        with pytest.raises(StoreUnavailable, match="Throttling"):
+            await run.store.apply([replace(batch, upserts=[row(1)])])
+    run.proxy.always(TRANSACT, None)
+    assert await loaded(run.store) == []
+    assert await run.store.apply([batch]) == [Applied.DURABLE]
+
+
+async def test_of_two_shards_a_throttled_one_leaves_the_outcome_in_doubt(run: _Run) -> None:
+    parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in (0, 1)]
+
+    async def refuse_one(request: Request) -> Answer:
+        fence = request.content["TransactItems"][0]["Update"]
+        if fence["Key"]["p"]["S"] == "shard/1":
+            return await canceled("ThrottlingError")(request)
+        return await request.forward()
+
+    run.proxy.always(TRANSACT, refuse_one)
+    with pytest.raises(OutcomeUnknown):
+        await run.store.apply(parts)
+    assert [len(await loaded(run.store, number)) for number in (0, 1)] == [1, 0]
+
+
+async def test_a_full_shard_refuses_the_batch_definitely(run: _Run) -> None:
+    batch = await claimed(run.store)
+    run.proxy.once(TRANSACT, canceled("ItemCollectionSizeLimitExceeded"))
+    with pytest.raises(DefiniteFailure, match="ItemCollectionSizeLimitExceeded") as caught:
+        await run.store.apply([replace(batch, upserts=[row(1)])])
+    assert not isinstance(caught.value, StoreUnavailable)
+    assert run.repeated() == {}
+
+
+# -- in doubt
+
+
+async def test_a_transaction_whose_answer_was_lost_happens_once(run: _Run) -> None:
+    batch = await claimed(run.store)
+    run.proxy.once(TRANSACT, lost_answer, lost_request)
+    assert await run.store.apply([replace(batch, upserts=[one := row(1)])]) == [Applied.DURABLE]
+    assert await loaded(run.store) == [one]
+    assert run.repeated() == {"unanswered": 2}
+    assert (await run.item(shard_key(0)))["c"] == {"N": "1"}
+    tokens = {each.content["ClientRequestToken"] for each in run.proxy.requests[-8:] if each.operation == TRANSACT}
+    assert len(tokens) <= 2
+
+
+async def test_answers_lost_beyond_the_patience_leave_the_outcome_unknown(run: _Run) -> None:
+    batch = await claimed(run.store)
+    run.proxy.always(TRANSACT, lost_answer)
+    with pytest.raises(OutcomeUnknown):
+        await run.store.apply([replace(batch, upserts=[one := row(1)])])
+    run.proxy.always(TRANSACT, None)
+    assert await run.store.claim(0, expected_epoch=1, owner=ALICE) == 2
+    assert await loaded(run.store) == [one]
+
+
+async def test_throttling_after_a_lost_answer_does_not_make_the_outcome_known(run: _Run) -> None:
+    batch = await claimed(run.store)
+    run.proxy.once(TRANSACT, lost_answer)
+    run.proxy.always(TRANSACT, refused("ThrottlingException"))
+    with pytest.raises(OutcomeUnknown):
+        await run.store.apply([replace(batch, upserts=[row(1)])])
+
+
+async def test_a_transaction_that_comes_after_the_next_claim_does_nothing(run: _Run) -> None:
+    batch = await claimed(run.store)
+    late: list[Request] = []
+
+    async def hold(request: Request) -> Answer:
+        late.append(request)
+        return None
+
+    run.proxy.always(TRANSACT, hold)
+    with pytest.raises(OutcomeUnknown):
+        await run.store.apply([replace(batch, upserts=[row(1)])])
+    run.proxy.always(TRANSACT, None)
+    assert await run.store.claim(0, expected_epoch=1, owner=BOB) == 2
+    status, answer = await late[0].forward()
+    assert (status, answer["__type"].rpartition("#")[2]) == (400, "TransactionCanceledException")
+    assert await loaded(run.store) == []
+
+
+async def test_a_slow_answer_is_asked_for_again(shared_dynamodb: DynamoServer, table: str) -> None:
+    async with _running(shared_dynamodb, table, request_timeout_s=1.0, patience_s=20.0) as run:
+        batch = await claimed(run.store)
+        run.proxy.once(TRANSACT, slow(60))
+        run.proxy.once("Query", slow(60))
+        assert await run.store.apply([replace(batch, upserts=[one := row(1)])]) == [Applied.DURABLE]
+        assert await loaded(run.store) == [one]
+        assert run.repeated()["unanswered"] >= 2
+        assert (await run.item(shard_key(0)))["c"] == {"N": "1"}
+
+
+async def test_a_claim_whose_answer_was_lost_is_made_once(run: _Run) -> None:
+    run.proxy.once(TRANSACT, lost_answer)
+    assert await run.store.claim(0, expected_epoch=0, owner=ALICE) == 1
+    assert await run.store.shards() == [ShardState(0, 1, ALICE)]
+
+
+async def test_a_release_whose_answer_was_lost_is_in_doubt(run: _Run) -> None:
+    await claimed(run.store)
+    run.proxy.once("UpdateItem", lost_answer)
+    with pytest.raises(OutcomeUnknown):
+        await run.store.release(0, epoch=1, owner=ALICE)
+    assert await run.store.shards() == [ShardState(0, 1, None)]
+
+
+async def test_a_read_that_never_gets_an_answer_is_unavailability(run: _Run) -> None:
+    run.proxy.always("Query", lost_request)
+    with pytest.raises(StoreUnavailable):
+        await run.store.members()
+
+
+# -- chunks
+
+
+async def test_a_batch_that_breaks_off_has_written_upserts_and_whole_timers_only(
+    shared_dynamodb: DynamoServer, table: str
+) -> None:
+    async with _running(shared_dynamodb, table, actions_max=4, patience_s=0.1) as run:
+        batch = await claimed(run.store)
+        old = [row(number, number) for number in range(1, 7)]
+        await put(run.store, *old)
+        new = row(9, 9)
+        retried = [each._replace(execute_at=100) for each in old[:2]]
+        ended = old[2:]
+        parts = replace(
+            batch, upserts=[*retried, new], deletes=[each.uuid for each in ended], history=[finished(e) for e in ended]
+        )
+        run.proxy.once(TRANSACT, Request.forward, Request.forward)
+        run.proxy.always(TRANSACT, canceled("ThrottlingError"))
+        with pytest.raises(OutcomeUnknown, match="a part of the batch was written"):
+            await run.store.apply([parts])
+        left = {each.uuid for each in await loaded(run.store)}
+        assert {each.uuid for each in (*retried, new)} <= left
+        found = await run.store.fetch(0, [each.uuid for each in ended])
+        assert all((uuid in left) == (state.finished is None) for uuid, state in found.items())
+        assert 0 < len(left & {each.uuid for each in ended}) < len(ended)
+
+
+async def test_a_claim_in_the_middle_of_a_batch_leaves_it_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
+    async with _running(shared_dynamodb, table, actions_max=2) as run:
+        batch = await claimed(run.store)
+        other = DynamoStore(shared_dynamodb.url(table))
+        await other.open(None)
+
+        async def claim_first(request: Request) -> Answer:
+            assert await other.claim(0, expected_epoch=1, owner=BOB) == 2
+            return await request.forward()
+
+        run.proxy.once(TRANSACT, Request.forward, claim_first)
+        with pytest.raises(OutcomeUnknown, match="changed hands"):
+            await run.store.apply([replace(batch, upserts=[row(1), row(2)])])
+        await other.close()
+
+
+async def test_a_claim_waits_for_the_former_owners_last_transaction(run: _Run) -> None:
+    await claimed(run.store)
+    await put(run.store, row(1), row(2))
+    run.proxy.once("TransactGetItems", canceled("TransactionConflict"), canceled("TransactionConflict"))
+    assert await run.store.claim(0, expected_epoch=1, owner=BOB) == 2
+    asked = [each for each in run.proxy.requests if each.operation == "TransactGetItems"]
+    assert [len(each.content["TransactItems"]) for each in asked] == [2, 2, 2]
+    run.proxy.always("TransactGetItems", canceled("TransactionConflict"))
+    with pytest.raises(OutcomeUnknown, match="has not ended"):
+        await run.store.claim(0, expected_epoch=2, owner=ALICE)
+
+
+# -- parts and pages
+
+
+async def test_what_was_left_unprocessed_is_asked_for_again(run: _Run) -> None:
+    batch = await claimed(run.store)
+    await claimed(run.store, 2)
+    run.proxy.once("BatchGetItem", unprocessed(1), unprocessed(0))
+    assert [state.shard_id for state in await run.store.shards()] == [0, 2]
+    history = [finished(row(number), expires_at=5) for number in range(1, 41)]
+    await run.store.apply([replace(batch, history=history)])
+    run.proxy.once("BatchWriteItem", unprocessed(3), unprocessed(2))
+    assert await run.store.purge_history(5, 100) == 40
+    assert await run.store.purge_history(5, 100) == 0
+    assert run.repeated()["unprocessed"] == 4
+
+
+async def test_what_is_left_unprocessed_for_long_is_unavailability(run: _Run) -> None:
+    run.proxy.always("BatchGetItem", unprocessed(0))
+    async with asyncio.timeout(20):
+        with pytest.raises(StoreUnavailable, match="unprocessed"):
+            await run.store.shards()
+
+
+async def test_a_short_page_is_complete_only_as_far_as_it_was_read(run: _Run) -> None:
+    await claimed(run.store)
+    rows = [row(number, number) for number in range(1, 6)]
+    await put(run.store, *rows)
+    run.proxy.once("Query", page_of(2))
+    assert await run.store.load(0, KEY_MIN, KEY_MAX, 100) == (rows[:2], rows[1].key)
+    # Pages may be empty and yet not the last.
+    run.proxy.once("Query", page_of(0), page_of(0), page_of(2))
+    assert await run.store.load(0, KEY_MIN, KEY_MAX, 100) == (rows[2:4], rows[3].key)
+    assert await loaded(run.store) == rows
+
+
+async def test_members_come_from_all_pages(run: _Run) -> None:
+    for number in range(5):
+        await run.store.heartbeat(Member(bytes([number]) * 16, f"node-{number}", "", 1))
+    run.proxy.always("Query", page_of(2))
+    assert [member.node for member in await run.store.members()] == [f"node-{number}" for number in range(5)]
+
+
+# -- tables, rights, sizes, clocks
+
+
+async def test_missing_rights_are_told_at_the_start_and_unavailability_later(
+    shared_dynamodb: DynamoServer, table: str
+) -> None:
+    async with _running(shared_dynamodb, table) as run:
+        denied = refused(
+            "AccessDeniedException", "User: arn:aws:iam::1:user/u is not authorized to perform: dynamodb:Query"
+        )
+        run.proxy.always("Query", denied)
+        with pytest.raises(StoreUnavailable, match="not authorized to perform"):
+            await run.store.members()
+        run.proxy.always("DescribeTable", denied)
+        again = DynamoStore(shared_dynamodb.url(table, run.proxy.port))
+        with pytest.raises(ConfigError, match=r"not authorized .* docs/how-to/dynamodb.md .*DescribeTable"):
+            await again.open(None)
+
+
+async def test_nodes_that_start_at_once_make_one_table(shared_dynamodb: DynamoServer, table: str) -> None:
+    stores = [DynamoStore(shared_dynamodb.url(table)) for _ in range(3)]
+    assert await asyncio.gather(*(store.open(None) for store in stores)) == [16] * 3
+    for store in stores:
+        await store.close()
+
+
+async def test_tables_of_others_and_of_newer_releases_are_refused(shared_dynamodb: DynamoServer, table: str) -> None:
+    async with _running(shared_dynamodb, table) as run:
+        client = run.store._open
+        await client.update(
+            key(META, b"meta"), "SET layout = :l", kind=Kind.WRITE, ExpressionAttributeValues={":l": {"N": "99"}}
+        )
+        with pytest.raises(SchemaTooNew, match="99"):
+            await DynamoStore(shared_dynamodb.url(table)).open(None)
+        await client.call(
+            "create_table",
+            Kind.WRITE,
+            TableName=f"{table}x",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        )
+        with pytest.raises(StoreCorrupted, match="another application's: its key is id HASH"):
+            await DynamoStore(shared_dynamodb.url(f"{table}x")).open(None)
+        with pytest.raises(StoreUnavailable, match="tocsin migrate"):
+            await DynamoStore(shared_dynamodb.url(f"{table}y"), create=False).open(None)
+
+
+async def test_the_number_of_shards_can_be_chosen_until_one_is_claimed(
+    run: _Run, shared_dynamodb: DynamoServer
+) -> None:
+    await run.store.close()
+    assert await run.store.open(7) == 7
+    other = DynamoStore(shared_dynamodb.url(run.store._open.table))
+    assert await other.open(9) == 9
+    with pytest.raises(StoreUnavailable, match="another number of shards"):
+        await run.store.claim(0, expected_epoch=0, owner=ALICE)
+    await claimed(other)
+    await other.close()
+    with pytest.raises(ConfigError, match="9 shards, not 7"):
+        await other.open(7)
+
+
+async def test_the_estimated_size_of_a_shard_is_told_when_it_changes(run: _Run) -> None:
+    batch = await claimed(run.store)
+
+    def estimate(least: float, most: float) -> Any:
+        async def fault(request: Request) -> Answer:
+            status, answer = await request.forward()
+            table = request.content["TransactItems"][0]["Update"]["TableName"]
+            size = {"ItemCollectionKey": {"p": {"S": "shard/0"}}, "SizeEstimateRangeGB": [least, most]}
+            return status, answer | {"ItemCollectionMetrics": {table: [size]}}
+
+        return fault
+
+    run.proxy.once(TRANSACT, estimate(0, 1), estimate(0, 1), estimate(8, 9))
+    for _ in range(3):
+        await run.store.apply([batch])
+    assert [event for event in run.events if isinstance(event, ShardSizeEstimated)] == [
+        ShardSizeEstimated(0, 1 << 30),
+        ShardSizeEstimated(0, 9 << 30),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("date_s", "offset_us"),
+    [(1_000, 0), (997, -2_000_000), (1_004, 4_000_000 - 300_000)],
+    ids=["same", "before", "after"],
+)
+def test_the_time_is_kept_within_the_second_that_the_answer_names(
+    date_s: int, offset_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from email.utils import formatdate
+
+    received_us = 1_000_300_000
+    monkeypatch.setattr("time.time_ns", lambda: received_us * 1_000)
+    response = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(date_s, usegmt=True)}}}
+    expected = {"same": received_us, "before": 998_000_000 - 1, "after": 1_004_000_000}
+    wanted = expected["same" if offset_us == 0 else "before" if offset_us < 0 else "after"]
+    assert time_of(response, received_us) == wanted
+
+
+async def test_deleted_and_finished_timers_are_told_apart(run: _Run) -> None:
+    batch = await claimed(run.store)
+    await put(run.store, one := row(1), two := row(2))
+    await run.store.apply([replace(batch, deletes=[one.uuid, two.uuid], history=[finished(one)])])
+    assert list(await run.store.fetch(0, [uuid_of(1), uuid_of(2)])) == [uuid_of(1)]
