@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference that are made from the code; with --check, only says if they are stale."""
+"""Generates the pages of docs/reference that are made from the code; with --check, only reports stale pages."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ HELP_WIDTH = 96
 
 SETTINGS_INTRO = """# Settings
 
-Each setting can come from a flag of `tocsin serve` (where there is one), from the environment, or from a TOML file; the
-first of them that has it wins, else the default does. The file is named by `--config` or `TOCSIN_CONFIG`:
+Tocsin reads each setting from a flag of `tocsin serve` (where there is one), then from the environment, then from a TOML file. The
+first source that has the setting wins; otherwise the default applies. `--config` or `TOCSIN_CONFIG` names the file:
 
 ```toml
 port = 9000
@@ -52,12 +52,12 @@ allow = ["10.1.0.0/16", "hooks.internal:8080"]
 synchronous = "NORMAL"
 ```
 
-Durations are texts such as `500ms`, `30s`, `5m`, `24h`, `7d`; bytes are numbers or texts such as `64MiB`; lists are
-written `one,two` in the environment. A key that is no setting is an error, so that a slip can't pass for a setting.
-`tocsin config show` prints every value in force and where it came from, `tocsin config check` only whether all is well.
+Durations are strings such as `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes in bytes are numbers or strings such as `64MiB`. Lists are
+written `one,two` in the environment. An unknown key is an error, so that a misspelled setting is noticed. `tocsin config show`
+prints every effective value and its source; `tocsin config check` only validates the configuration.
 
-Some go by a second name in the environment, which counts where the first is unset: `TIMER_POLLING_INTERVAL` (in
-milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`; each stands beside its setting.
+Some settings have an alias in the environment, which applies if the first name is unset: `TIMER_POLLING_INTERVAL` (in
+milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`. Each is listed with its setting.
 """
 
 #: The dataclasses whose fields' comments describe settings.
@@ -67,7 +67,7 @@ LIMITS = (
 
 
 def settings_page() -> str:
-    """The page of all settings, by topic."""
+    """docs/reference/settings.md: all settings, by topic."""
     texts = {}
     for kind in LIMITS:
         texts |= _limits(kind)
@@ -98,13 +98,13 @@ def _default(field: str) -> str:
 
 
 def _limits(kind: type) -> dict[str, str]:
-    """The comment above each of a dataclass's fields, by setting."""
+    """The comment above each field of a dataclass, by setting."""
     texts: dict[str, str] = {}
     names = {field.name: limit_setting(kind, field) for field in dataclasses.fields(kind)}
     comment: list[str] = []
     for line in inspect.getsource(kind).splitlines():
-        if (said := re.match(r"\s*#: ?(.*)", line)) is not None:
-            comment.append(said[1])
+        if (text := re.match(r"\s*#: ?(.*)", line)) is not None:
+            comment.append(text[1])
         elif (field := re.match(r"\s*(\w+): (?:int|float|str)\b", line)) is not None:
             texts[names[field[1]]] = " ".join(comment)
             comment = []
@@ -112,13 +112,13 @@ def _limits(kind: type) -> dict[str, str]:
 
 
 def cli_page() -> str:
-    """The page of all commands: their own help, in order."""
+    """docs/reference/cli.md: the help of every command, in order."""
     root = typer.main.get_command(app)
     parts = [
         GENERATED,
         "# Commands\n",
-        "Exit codes: 0 done, 1 the server (or the store) said no, 2 wrong usage, 3 no answer from the server. Results go "
-        "to standard output, everything else to standard error; `--json` prints JSON for programs.\n",
+        "Exit codes: 0 success, 1 the server or the store rejected the command, 2 usage error, 3 no answer from the server. "
+        "Results go to standard output, everything else to standard error; `--json` prints JSON for programs.\n",
     ]
     for path, command in _commands(root, "tocsin"):
         level = "##" if path.count(" ") <= 1 else "###"
@@ -138,7 +138,7 @@ def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
 
 
 def pages() -> dict[Path, str]:
-    """What each page should hold."""
+    """The expected text of each page."""
     return {
         REFERENCE / "api.md": api_page(GENERATED),
         REFERENCE / "cli.md": cli_page(),
@@ -151,7 +151,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Writes the pages, or with --check returns 1 if one differs."""
+    """Writes the pages; with --check, writes nothing and returns 1 if one differs."""
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
