@@ -88,7 +88,9 @@ def main() -> int:
     for line in missing:
         print(f"NOT AUDITED {line}", file=sys.stderr)
     if missing:
-        print("NOT AUDITED: the dependencies above were not checked; their vulnerabilities are unknown.", file=sys.stderr)
+        print(
+            "NOT AUDITED: the dependencies above were not checked; their vulnerabilities are unknown.", file=sys.stderr
+        )
     if vulnerabilities:
         return 1
     if missing:

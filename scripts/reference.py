@@ -38,8 +38,9 @@ HELP_WIDTH = 96
 
 SETTINGS_INTRO = """# Settings
 
-Tocsin reads each setting from a flag of `tocsin serve` (where there is one), then from the environment, then from a TOML file. The
-first source that has the setting wins; otherwise the default applies. `--config` or `TOCSIN_CONFIG` names the file:
+Tocsin reads each setting from a flag of `tocsin serve` (where there is one), then from the environment, then from a
+TOML file. The first source that has the setting wins; otherwise the default applies. `--config` or `TOCSIN_CONFIG`
+names the file:
 
 ```toml
 port = 9000
@@ -52,12 +53,14 @@ allow = ["10.1.0.0/16", "hooks.internal:8080"]
 synchronous = "NORMAL"
 ```
 
-Durations are strings such as `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes in bytes are numbers or strings such as `64MiB`. Lists are
-written `one,two` in the environment. An unknown key is an error, so that a misspelled setting is noticed. `tocsin config show`
-prints every effective value and its source; `tocsin config check` only validates the configuration.
+Durations are strings such as `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes in bytes are numbers or strings such as `64MiB`.
+Lists are written `one,two` in the environment. An unknown key is an error, so that a misspelled setting is noticed.
+`tocsin config show` prints every effective value and its source; `tocsin config check` only validates the
+configuration.
 
 Some settings have an alias in the environment, which applies if the first name is unset: `TIMER_POLLING_INTERVAL` (in
-milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`. Each is listed with its setting.
+milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`. Each is listed with its
+setting.
 """
 
 #: The dataclasses whose fields' comments describe settings.

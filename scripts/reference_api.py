@@ -13,23 +13,24 @@ Json = dict[str, Any]
 
 _API_INTRO = """# API
 
-JSON over HTTP. This page is generated from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server of this
-release serves at `/api/v1/openapi.json`; `/docs` shows it as an interactive page. You can generate clients from it: the tests
-do so with openapi-python-client, openapi-typescript and oapi-codegen.
+JSON over HTTP. This page is generated from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server
+of this release serves at `/api/v1/openapi.json`; `/docs` shows it as an interactive page. You can generate clients from
+it: the tests do so with openapi-python-client, openapi-typescript and oapi-codegen.
 
-Members are camelCase. Instants are RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, times without an offset are
-rejected). Durations are strings such as `500ms`, `30s`, `5m`, `24h`. Unknown members and unknown query parameters are rejected by
-name (`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation. Requests accept a timer's id as `id` or
-as `timerId`, whichever is described, and a single value where an array of strings is described. Send an API key as
-`Authorization: Bearer tk_…`.
+Members are camelCase. Instants are RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, times without an
+offset are rejected). Durations are strings such as `500ms`, `30s`, `5m`, `24h`. Unknown members and unknown query
+parameters are rejected by name (`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation.
+Requests accept a timer's id as `id` or as `timerId`, whichever is described, and a single value where an array of
+strings is described. Send an API key as `Authorization: Bearer tk_…`.
 
 Limits are the defaults; the [settings](settings.md) in parentheses change them.
 
-Errors are `application/problem+json` (RFC 9457), a [Problem](#problem) with a stable `error` code:
-[what each code means](errors.md). Every answer has the header `x-correlation-id`: the one from the request, or a new one. Answers
-429 and 503 have `Retry-After`. Every operation can also answer {always}.
+Errors are `application/problem+json` (RFC 9457), a [Problem](#problem) with a stable `error` code: [what each code
+means](errors.md). Every answer has the header `x-correlation-id`: the one from the request, or a new one. Answers 429
+and 503 have `Retry-After`. Every operation can also answer {always}.
 
-Later releases add operations, optional request members, answer members and enum values: ignore those that you do not know.
+Later releases add operations, optional request members, answer members and enum values: ignore those that you do not
+know.
 """
 
 _ERRORS_INTRO = """# Errors
@@ -40,9 +41,10 @@ Every error of the API is `application/problem+json` (RFC 9457):
 {example}
 ```
 
-`error` is a stable code, `errors` names each invalid field, and `correlationId` identifies the request in the server's log. A
-later release may add codes: handle an unknown code by its status. **In short**: correct the request after 4xx other than 408 and
-429; send the same request again after 408, 429 and 503, after the number of seconds in `Retry-After`; report 500.
+`error` is a stable code, `errors` names each invalid field, and `correlationId` identifies the request in the server's
+log. A later release may add codes: handle an unknown code by its status. **In short**: correct the request after 4xx
+other than 408 and 429; send the same request again after 408, 429 and 503, after the number of seconds in
+`Retry-After`; report 500.
 
 ## Codes
 """
@@ -51,8 +53,8 @@ _FAILURES_INTRO = """
 ## Failed attempts
 
 `lastError` of a timer and `error` of its attempts begin with one of these codes, before a colon; `errorMeta.kind` of a
-service call is one of them. *Retried*: a timer's retry policy retries it. [A service call](../explanation/service-agent.md) is
-retried only if it has a policy of its own.
+service call is one of them. *Retried*: a timer's retry policy retries it. [A service
+call](../explanation/service-agent.md) is retried only if it has a policy of its own.
 
 | code | retried | what happened | what to do |
 | --- | --- | --- | --- |

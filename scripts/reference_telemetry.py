@@ -16,7 +16,8 @@ from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 _METRICS_INTRO = """# Metrics
 
-`GET /metrics` returns these metrics in Prometheus' text format, together with the client library's `process_*` and `python_*`.
+`GET /metrics` returns these metrics in Prometheus' text format, together with the client library's `process_*` and
+`python_*`.
 
 What to watch:
 
@@ -28,16 +29,16 @@ What to watch:
 
 _EVENTS_INTRO = """# Events
 
-The engine emits typed events to its observers (`tocsin.ports.observer`); logs and metrics are such observers. *Level* is the
-log level of the event. `-` marks events about single timers: a failed timer is a warning, limited to ten lines a second, and all
-others are logged at debug level only.
+The engine emits typed events to its observers (`tocsin.ports.observer`); logs and metrics are such observers. *Level*
+is the log level of the event. `-` marks events about single timers: a failed timer is a warning, limited to ten lines a
+second, and all others are logged at debug level only.
 """
 
 _AGENT_EVENTS_INTRO = """## The service agent
 
-The agent's events are in `tocsin.agent.events`, those of the buses in `tocsin.ports.bus`. In the log, fields have the API's
-names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are limited to twenty
-lines a second; the next line has the number of suppressed lines.
+The agent's events are in `tocsin.agent.events`, those of the buses in `tocsin.ports.bus`. In the log, fields have the
+API's names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are
+limited to twenty lines a second; the next line has the number of suppressed lines.
 """
 
 
