@@ -1,9 +1,9 @@
-"""Creates a timer with nothing but Python's standard library.
+"""Creates a timer, using only Python's standard library.
 
     python examples/create_timer.py http://127.0.0.1:9000/ 10s
 
-TOCSIN_URL and TOCSIN_KEY say where the server is, and with which key. The idempotency key makes the request safe to send
-again when its answer got lost: one timer, one firing. Another key replaces the timer of that id.
+TOCSIN_URL is the server's URL, TOCSIN_KEY an API key. The idempotency key makes it safe to repeat the request when its answer
+was lost: one timer, one firing. A create with another key replaces the timer of that id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 10
 
 
 def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, object]:
-    """The created timer; SystemExit with the server's reasons if it refuses."""
+    """Creates a timer and returns it. Exits with the server's reasons if it rejects the request."""
     timer = {
         "namespace": "default",
         "id": timer_id,
@@ -37,19 +37,21 @@ def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, obje
         with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as response:
             created: dict[str, object] = json.load(response)
             return created
-    except urllib.error.HTTPError as refused:
-        problem = json.load(refused)
+    except urllib.error.HTTPError as error:
+        problem = json.load(error)
         sys.exit(
-            "\n".join([problem["detail"], *(f"{bad['path']}: {bad['reason']}" for bad in problem.get("errors", []))])
+            "\n".join(
+                [problem["detail"], *(f"{field['path']}: {field['reason']}" for field in problem.get("errors", []))]
+            )
         )
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     if len(sys.argv) != 3:
         sys.exit("usage: create_timer.py CALLBACK_URL DELAY")
     timer = create_timer(sys.argv[1], sys.argv[2], timer_id="order-17-reminder")
-    print(f"{timer['id']} rings at {timer['executeAt']}")
+    print(f"{timer['id']} fires at {timer['executeAt']}")
 
 
 if __name__ == "__main__":
