@@ -1,9 +1,9 @@
-"""Creates a timer, using only Python's standard library.
+"""Creates a timer with nothing but Python's standard library.
 
     python examples/create_timer.py http://127.0.0.1:9000/ 10s
 
-TOCSIN_URL is the server's URL, TOCSIN_KEY an API key. The idempotency key makes it safe to repeat the request when its answer
-was lost: one timer, one firing. A create with another key replaces the timer of that id.
+TOCSIN_URL names the server and TOCSIN_KEY the API key. The idempotency key makes the request safe to repeat if its answer is
+lost: it creates one timer, which fires once. A request with another key replaces the timer of that id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 10
 
 
 def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, object]:
-    """Creates a timer and returns it. Exits with the server's reasons if it rejects the request."""
+    """Creates the timer and returns it. Raises SystemExit with the reasons if the server refuses."""
     timer = {
         "namespace": "default",
         "id": timer_id,
@@ -37,12 +37,10 @@ def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, obje
         with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as response:
             created: dict[str, object] = json.load(response)
             return created
-    except urllib.error.HTTPError as error:
-        problem = json.load(error)
+    except urllib.error.HTTPError as refused:
+        problem = json.load(refused)
         sys.exit(
-            "\n".join(
-                [problem["detail"], *(f"{field['path']}: {field['reason']}" for field in problem.get("errors", []))]
-            )
+            "\n".join([problem["detail"], *(f"{bad['path']}: {bad['reason']}" for bad in problem.get("errors", []))])
         )
 
 
