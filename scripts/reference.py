@@ -38,9 +38,8 @@ HELP_WIDTH = 96
 
 SETTINGS_INTRO = """# Settings
 
-Tocsin reads each setting from a flag of `tocsin serve` (where there is one), then from the environment, then from a
-TOML file. The first source that has the setting wins; otherwise the default applies. `--config` or `TOCSIN_CONFIG`
-names the file:
+Each setting can come from a flag of `tocsin serve` (where there is one), from the environment, or from a TOML file; the
+first of them that has it wins, else the default does. The file is named by `--config` or `TOCSIN_CONFIG`:
 
 ```toml
 port = 9000
@@ -53,14 +52,12 @@ allow = ["10.1.0.0/16", "hooks.internal:8080"]
 synchronous = "NORMAL"
 ```
 
-Durations are strings such as `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes in bytes are numbers or strings such as `64MiB`.
-Lists are written `one,two` in the environment. An unknown key is an error, so that a misspelled setting is noticed.
-`tocsin config show` prints every effective value and its source; `tocsin config check` only validates the
-configuration.
+Durations are texts such as `500ms`, `30s`, `5m`, `24h`, `7d`; bytes are numbers or texts such as `64MiB`; lists are
+written `one,two` in the environment. A key that is no setting is an error, so that a slip can't pass for a setting.
+`tocsin config show` prints every value in force and where it came from, `tocsin config check` only whether all is well.
 
-Some settings have an alias in the environment, which applies if the first name is unset: `TIMER_POLLING_INTERVAL` (in
-milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`. Each is listed with its
-setting.
+Some go by a second name in the environment, which counts where the first is unset: `TIMER_POLLING_INTERVAL` (in
+milliseconds), `TIMER_BATCH_SIZE`, `TIMER_DB_PATH` or `DB_PATH`, and `TIMER_BROKER_URL`; each stands beside its setting.
 """
 
 #: The dataclasses whose fields' comments describe settings.
@@ -70,7 +67,7 @@ LIMITS = (
 
 
 def settings_page() -> str:
-    """docs/reference/settings.md: all settings, by topic."""
+    """The page of all settings, by topic."""
     texts = {}
     for kind in LIMITS:
         texts |= _limits(kind)
@@ -101,13 +98,13 @@ def _default(field: str) -> str:
 
 
 def _limits(kind: type) -> dict[str, str]:
-    """The comment above each field of a dataclass, by setting."""
+    """The comment above each of a dataclass's fields, by setting."""
     texts: dict[str, str] = {}
     names = {field.name: limit_setting(kind, field) for field in dataclasses.fields(kind)}
     comment: list[str] = []
     for line in inspect.getsource(kind).splitlines():
-        if (text := re.match(r"\s*#: ?(.*)", line)) is not None:
-            comment.append(text[1])
+        if (said := re.match(r"\s*#: ?(.*)", line)) is not None:
+            comment.append(said[1])
         elif (field := re.match(r"\s*(\w+): (?:int|float|str)\b", line)) is not None:
             texts[names[field[1]]] = " ".join(comment)
             comment = []

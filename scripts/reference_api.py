@@ -1,4 +1,4 @@
-"""Generates the reference pages of the API and of its errors from the OpenAPI document and the table of codes."""
+"""The reference pages of the API and of its errors, made from the OpenAPI document and the table of codes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ Json = dict[str, Any]
 
 _API_INTRO = """# API
 
-JSON over HTTP. This page is generated from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server
-of this release serves at `/api/v1/openapi.json`; `/docs` shows it as an interactive page. You can generate clients from
-it: the tests do so with openapi-python-client, openapi-typescript and oapi-codegen.
+JSON over HTTP. This page is made from [`openapi.json`](openapi.json), the OpenAPI 3.1 document that every server of this
+release gives out at `/api/v1/openapi.json`; `/docs` is a page to read and try it. Clients can be generated from it: our tests
+do so with openapi-python-client, openapi-typescript and oapi-codegen.
 
-Members are camelCase. Instants are RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, times without an
-offset are rejected). Durations are strings such as `500ms`, `30s`, `5m`, `24h`. Unknown members and unknown query
-parameters are rejected by name (`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation.
-Requests accept a timer's id as `id` or as `timerId`, whichever is described, and a single value where an array of
-strings is described. Send an API key as `Authorization: Bearer tk_…`.
+Members are camelCase, instants RFC 3339 (`2027-01-31T12:00:00.123456Z`; offsets are accepted, naive times refused),
+durations texts such as `500ms`, `30s`, `5m`, `24h`. Unknown members are refused by name, and so are unknown parameters in the
+query (`INVALID_INPUT`), except by `/healthz`, `/readyz`, `/metrics` and the documentation. Requests take a timer's id as `id`
+or as `timerId`, whichever of them is described, and single values where an array of words is described. With an API key:
+`Authorization: Bearer tk_…`.
 
-Limits are the defaults; the [settings](settings.md) in parentheses change them.
+Limits are those of a server as it comes; the [settings](settings.md) in parentheses change them.
 
-Errors are `application/problem+json` (RFC 9457), a [Problem](#problem) with a stable `error` code: [what each code
-means](errors.md). Every answer has the header `x-correlation-id`: the one from the request, or a new one. Answers 429
-and 503 have `Retry-After`. Every operation can also answer {always}.
+Errors are `application/problem+json` (RFC 9457), a [Problem](#problem), with a stable `error` code:
+[what each code means](errors.md). Every answer carries `x-correlation-id`: the one that was sent, or a new one. 429 and 503
+bring `Retry-After`. Every call can also answer {always}.
 
-Later releases add operations, optional request members, answer members and enum values: ignore those that you do not
-know.
+Later releases add operations, optional members of requests, members of answers and words: pass over what you don't know.
 """
 
 _ERRORS_INTRO = """# Errors
@@ -41,10 +40,9 @@ Every error of the API is `application/problem+json` (RFC 9457):
 {example}
 ```
 
-`error` is a stable code, `errors` names each invalid field, and `correlationId` identifies the request in the server's
-log. A later release may add codes: handle an unknown code by its status. **In short**: correct the request after 4xx
-other than 408 and 429; send the same request again after 408, 429 and 503, after the number of seconds in
-`Retry-After`; report 500.
+`error` is a stable code, `errors` names each bad field, and `correlationId` leads to the request in the server's log. A
+later release may add codes: go by the status for one that you don't know. **In short**: mend 4xx, other than 408 and 429;
+send the same again after 408, 429 and 503, after the seconds that `Retry-After` says; report 500.
 
 ## Codes
 """
@@ -52,15 +50,15 @@ other than 408 and 429; send the same request again after 408, 429 and 503, afte
 _FAILURES_INTRO = """
 ## Failed attempts
 
-`lastError` of a timer and `error` of its attempts begin with one of these codes, before a colon; `errorMeta.kind` of a
-service call is one of them. *Retried*: a timer's retry policy retries it. [A service
-call](../explanation/service-agent.md) is retried only if it has a policy of its own.
+`lastError` of a timer and `error` of its attempts begin with one of these words, before a colon; `errorMeta.kind` of a
+service call is one. *Repeated*: a timer's retry policy repeats it; [a service call](../explanation/service-agent.md) is
+repeated only where its own policy says so.
 
-| code | retried | what happened | what to do |
+| word | repeated | what happened | what to do |
 | --- | --- | --- | --- |
 """
 
-#: Statuses that every operation with a key and a body can answer; the operations list only their own.
+#: Answers that every call with a key and a body can give; the operations list what is their own.
 _EVERYWHERE = ("401", "403", "408", "413", "415", "431", "500")
 
 
@@ -84,9 +82,9 @@ def api_page(generated: str) -> str:
     for name, schema in schemas.items():
         lines += [f"## {name}", "", schema["description"], ""]
         if name in asked:
-            lines += [f"Its members are described under `{asked[name]}`.", ""]
+            lines += [f"Its members stand under `{asked[name]}`.", ""]
             continue
-        lines += _members(schema, schemas) if schema["type"] == "object" else [_values(schema["enum"]), ""]
+        lines += _members(schema, schemas) if schema["type"] == "object" else [_words(schema["enum"]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -107,7 +105,7 @@ def errors_page(generated: str) -> str:
 
 
 def _operation(title: str, operation: Json, schemas: Json) -> list[str]:
-    role = "" if "Needs a key" in operation["description"] else " Requires no key."
+    role = "" if "Needs a key" in operation["description"] else " Open to everybody."
     lines = [f"## {title}", "", f"{operation['summary'].rstrip('?')}. {operation['description']}{role}", ""]
     if parameters := operation.get("parameters"):
         lines += ["| parameter | in | type | limits | meaning |", "| --- | --- | --- | --- | --- |"]
@@ -119,7 +117,7 @@ def _operation(title: str, operation: Json, schemas: Json) -> list[str]:
         lines.append("")
     if (body := operation.get("requestBody")) is not None:
         content = body["content"]["application/json"]
-        lines += [f"**Request**, {_type(content['schema'])}{'' if body['required'] else ', optional'}:", ""]
+        lines += [f"**Request**, {_type(content['schema'])}{'' if body['required'] else '; it may be left out'}:", ""]
         lines += _members(schemas[_named(content["schema"])], schemas)
         if "example" in content:
             lines += ["```json", json.dumps(content["example"], indent=2), "```", ""]
@@ -164,11 +162,11 @@ def _named(schema: Json) -> str:
 
 
 def _type(schema: Json) -> str:
-    """The type of a schema as readers see it, with links to named types."""
+    """What it is, in a few words."""
     if name := _named(schema):
         return f"[{name}](#{name.lower()})"
     if (parts := schema.get("anyOf")) is not None:
-        # An open enum (enum or any other string) is shown as the enum.
+        # An open enum is shown as the enum.
         shown = [_type(part) for part in parts if "x-go-type" not in schema or "$ref" in part]
         return " or ".join(shown)
     kind = schema.get("type", "any JSON")
@@ -184,13 +182,13 @@ def _type(schema: Json) -> str:
 
 
 def _limits(schema: Json) -> str:
-    parts = list(_limit_texts(schema))
+    parts = list(_limit_words(schema))
     if settings := schema.get("x-tocsin-settings"):
         parts.append("(" + ", ".join(f"`{name}`" for name in settings) + ")")
     return ", ".join(parts).replace(", (", " (")
 
 
-def _limit_texts(schema: Json) -> Iterator[str]:
+def _limit_words(schema: Json) -> Iterator[str]:
     for part in (schema, *schema.get("anyOf", ())):
         if "maxLength" in part:
             yield f"{part.get('minLength', 0)} to {part['maxLength']} characters"
@@ -200,7 +198,7 @@ def _limit_texts(schema: Json) -> Iterator[str]:
             yield f"at least {part['minimum']:g}"
         if "maxItems" in part:
             yield f"at most {part['maxItems']}"
-            yield from (f"each {limit}" for limit in _limit_texts(part["items"]))
+            yield from (f"each {words}" for words in _limit_words(part["items"]))
         if "maxProperties" in part:
             yield f"at most {part['maxProperties']}"
         if "x-bytes-max" in part:
@@ -211,5 +209,5 @@ def _names(codes: Any) -> str:
     return " ".join(f"[`{code}`](errors.md#{code})" for code in codes)
 
 
-def _values(values: list[str]) -> str:
-    return ", ".join(f"`{value}`" for value in values)
+def _words(words: list[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)

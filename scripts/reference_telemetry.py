@@ -1,4 +1,4 @@
-"""Generates the reference pages of metrics and events from tables in the code, for `scripts/reference.py`."""
+"""The reference pages of metrics and events, made from tables in the code for `scripts/reference.py`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,25 @@ from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 _METRICS_INTRO = """# Metrics
 
-`GET /metrics` returns these metrics in Prometheus' text format, together with the client library's `process_*` and
-`python_*`.
+`GET /metrics` in Prometheus' text format. Beside these, the client library's `process_*` and `python_*`.
 
-What to watch:
-
-- `tocsin_lag_seconds` shows how late timers fire.
-- `tocsin_overdue_seconds` above a few seconds means that due timers wait.
-- `tocsin_dispatching` 0 means that dispatch is paused.
-- `tocsin_commits_total` with a result other than `durable` means that the store has problems.
+What to watch: `tocsin_lag_seconds` is the promise itself; `tocsin_overdue_seconds` above a few seconds means that due
+timers wait; `tocsin_dispatching` 0 means that nothing rings; `tocsin_commits_total` with another result than `durable`
+means trouble with the store.
 """
 
 _EVENTS_INTRO = """# Events
 
-The engine emits typed events to its observers (`tocsin.ports.observer`); logs and metrics are such observers. *Level*
-is the log level of the event. `-` marks events about single timers: a failed timer is a warning, limited to ten lines a
-second, and all others are logged at debug level only.
+The engine tells its observers what happens as typed events (`tocsin.ports.observer`); logs and metrics are such
+observers. *Level* is where the log puts the event; `-` means that lines about single timers are rationed: a failed timer
+is a warning, at most ten a second, everything else is written at debug only.
 """
 
 _AGENT_EVENTS_INTRO = """## The service agent
 
-The agent's events are in `tocsin.agent.events`, those of the buses in `tocsin.ports.bus`. In the log, fields have the
-API's names: `tenantId`, `serviceCallId`, `correlationId`. A failed execution is a warning. Warnings and errors are
-limited to twenty lines a second; the next line has the number of suppressed lines.
+Its events (`tocsin.agent.events`, and those of the buses in `tocsin.ports.bus`). In the log the fields have the API's
+names: `tenantId`, `serviceCallId`, `correlationId`. An execution that fails is a warning; warnings and errors are rationed
+to twenty lines a second, and the next line says how many were left out.
 """
 
 
@@ -72,5 +68,5 @@ def _event_table(events: tuple[type, ...], levels: dict[type, int]) -> list[str]
     return lines
 
 
-def _codes(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+def _codes(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
