@@ -44,7 +44,7 @@ async def test_a_killed_node_is_replaced_by_the_others(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
+@pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9), ("dynamodb", 9)])
 async def test_a_node_that_stood_still_can_do_no_harm(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:

@@ -23,7 +23,7 @@ from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
     Verdict,
     failed_conditions,
-    meaning_of,
+    translate_error,
     text_of,
     verdict_of,
 )
@@ -158,7 +158,7 @@ class DynamoClient:
     def _failure(self, error: BaseException, verdict: Verdict, in_doubt: bool) -> StoreError:
         if in_doubt:
             return OutcomeUnknown(f"{self.place}: {text_of(error)}; what became of the write is not known")
-        return meaning_of(error, verdict, self.place)
+        return translate_error(error, verdict, self.place)
 
     # -- requests of this table
 

@@ -144,7 +144,7 @@ def failed_conditions(error: BaseException) -> ConditionFailed:
     )
 
 
-def meaning_of(error: BaseException, verdict: Verdict, place: str) -> StoreError:
+def translate_error(error: BaseException, verdict: Verdict, place: str) -> StoreError:
     """The store error of a request that certainly had no effect."""
     text = f"{place}: {text_of(error)}"
     match verdict:
