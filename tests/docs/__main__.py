@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.docs.blocks import ROOT, SHELLS, Block, blocks_of, missing_lines
 from tests.docs.machines import MACHINES, NOT_RUN, USUAL, Machine
 from tests.docs.terminal import CommandFailed, Terminal
+from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
@@ -146,6 +147,8 @@ class Reader:
             path.insert(0, found.pop("PROGRAMS"))
         if self._machine.mysql:
             _mysql(folder)
+        if self._machine.dynamodb:
+            _dynamodb()
         return found | {"PATH": ":".join(path)}
 
 
@@ -186,6 +189,13 @@ def _mysql(home: Path) -> None:
     server.init()
     server.start()
     (home / ".my.cnf").write_text("[client]\nhost=127.0.0.1\nuser=root\n")
+
+
+def _dynamodb() -> None:
+    """The same of DynamoDB Local."""
+    server = DynamoServer()
+    server.port = 8000
+    server.start()
 
 
 def _server_of(text: str) -> tuple[str, str]:

@@ -22,6 +22,8 @@ class Machine(NamedTuple):
     sql: str = ""
     postgresql: bool = False
     mysql: bool = False
+    #: DynamoDB Local, where the page has its endpoint.
+    dynamodb: bool = False
     #: Whether nats-server is a command.
     nats: bool = False
 
@@ -71,6 +73,7 @@ MACHINES = {
         sql=_PSQL,
         postgresql=True,
     ),
+    "docs/how-to/dynamodb.md": Machine(dynamodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
@@ -89,6 +92,11 @@ MACHINES = {
 #: By page and a text in the block: why it is not run.
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/explanation/performance.md", "make bench"): "measures for minutes",
+    ("docs/how-to/dynamodb.md", "aws dynamodb update-continuous-backups"): "needs AWS: DynamoDB Local has no backups",
+    (
+        "docs/how-to/dynamodb.md",
+        "aws dynamodb create-table",
+    ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
     (
         "docs/how-to/nats.md",
         "nats sub",

@@ -11,6 +11,7 @@ import pytest
 from tests.docs.__main__ import in_namespaces, reason_not_to_run
 from tests.docs.blocks import SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
+from tests.support.dynamodb import DynamoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.needs import lacking
@@ -43,6 +44,8 @@ def require_servers(machine):
         PostgresServer().remove()
     if machine.mysql:
         MysqlServer().remove()
+    if machine.dynamodb:
+        DynamoServer().remove()
     if machine.nats:
         NatsServer().remove()
 

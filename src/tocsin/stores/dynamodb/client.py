@@ -23,8 +23,8 @@ from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
     Verdict,
     failed_conditions,
-    translate_error,
     text_of,
+    translate_error,
     verdict_of,
 )
 from tocsin.stores.dynamodb.keys import Item

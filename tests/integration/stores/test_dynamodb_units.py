@@ -1,0 +1,115 @@
+"""What docs/how-to/dynamodb.md says of units and of the table holds."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tocsin.ports.observer import Event, StoreUnitsConsumed
+from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
+from tocsin.stores.dynamodb.schema import definition
+from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.testing.store_conformance_base import claimed, finished, row
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dynamodb.md"
+#: Of the fence, while it lists the uuid of one timer.
+FENCE = 2
+
+
+class _Meter:
+    """Units since they were read last."""
+
+    def __init__(self) -> None:
+        self._units = {"read": 0.0, "write": 0.0}
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, StoreUnitsConsumed):
+            self._units[event.kind] += event.units
+
+    def read(self) -> tuple[float, float]:
+        """Write units, read units."""
+        units, self._units = self._units, {"read": 0.0, "write": 0.0}
+        return units["write"], units["read"]
+
+
+@pytest_asyncio.fixture
+async def store(dynamodb_url: str) -> AsyncIterator[DynamoStore]:
+    store = DynamoStore(dynamodb_url)
+    await store.open(4)
+    yield store
+    await store.close()
+
+
+def _timer(payload_bytes: int) -> StoredRow:
+    return row(1, 1, timer_id="order-000000001-reminder", tags=("red",), record=b"x" * payload_bytes)
+
+
+# DynamoDB Local counts each kind of action of a transaction once only, so that transactions of one timer alone are right.
+@pytest.mark.parametrize("further_kb", [0, 1, 5])
+async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
+    batch = await claimed(store)
+    store.observe = meter = _Meter()
+    timer = _timer(600 + 1_024 * further_kb)
+    await store.apply([replace(batch, upserts=[timer])])
+    assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
+    page = await store.load(0, KEY_MIN, KEY_MAX, 100)
+    assert page.rows == [timer]
+    # Four KB in the unit of the item, and one for the page of the index.
+    assert meter.read() == (0, 1 + (2 if further_kb > 3 else 1))
+    await store.apply([replace(batch, deletes=[timer.uuid], history=[finished(timer)])])
+    assert meter.read() == (FENCE + 10 + 4 * further_kb, 0)
+    assert await store.purge_history(2_000, 100) == 1
+    assert meter.read()[0] == 3 + further_kb
+    await store.apply([replace(batch, upserts=[timer])])
+    meter.read()
+    await store.apply([replace(batch, deletes=[timer.uuid])])
+    assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
+
+
+def _has_units(cells: list[str]) -> bool:
+    return len(cells) == 3 and any(cells[1:]) and all(cell.isdigit() or not cell for cell in cells[1:])
+
+
+def test_the_page_sums_up_and_multiplies() -> None:
+    page = PAGE.read_text()
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
+    units = {name: (int(write or 0), int(read or 0)) for name, write, read in (r for r in rows if _has_units(r))}
+    create, load = units["create: item and index entry"][0], units["load into memory"][1]
+    fire, history = (
+        units["fire, without history: delete item and index entry"][0],
+        units["fire, with history: the same, and a history item with two index entries"][0],
+    )
+    purge = units["remove the history item when its retention is over"][0]
+    assert units["a timer with history"] == (create + history + purge, load)
+    assert units["a timer without history"] == (create + fire, load)
+    prices = re.search(r"\$([0-9.]+) per million write units, \$([0-9.]+) per million read\s+units", page)
+    assert prices is not None
+    write, read = map(float, prices.groups())
+    alone = 2 * FENCE * write
+    with_history, without = 17 * write + read, 8 * write + read
+    for dollars in (with_history, without, with_history + alone, without + alone):
+        assert f"${dollars + 1e-9:.2f}" in page
+
+
+def test_the_command_on_the_page_makes_the_table_that_the_store_makes() -> None:
+    (block,) = [each for each in re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL) if "create-table" in each]
+    words = shlex.split(block.partition("aws dynamodb update-time-to-live")[0].replace("\\\n", " "))
+    at = words.index("--attribute-definitions"), words.index("--key-schema"), words.index("--local-secondary-indexes")
+    made = definition()
+
+    def structures(texts: list[str]) -> list[dict[str, str]]:
+        return [dict(part.split("=") for part in text.split(",")) for text in texts]
+
+    assert structures(words[at[0] + 1 : at[1]]) == made["AttributeDefinitions"]
+    assert structures(words[at[1] + 1 : at[2]]) == made["KeySchema"]
+    assert json.loads(words[at[2] + 1]) == [
+        {"IndexName": i["IndexName"], "Projection": i["Projection"], "KeySchema": i["KeySchema"]}
+        for i in made["LocalSecondaryIndexes"]
+    ]
