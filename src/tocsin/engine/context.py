@@ -67,6 +67,11 @@ class Context:
         """How many bytes of stored records, at least 1."""
         return max(self.limits.window_bytes_max // self.shards_owned, 1)
 
+    def lanes(self, total_shards: int) -> int:
+        """How many commits may be in progress at once: `lanes`, or one per shard where each shard's batch is a transaction of
+        its own, so that no shard waits for another."""
+        return self.limits.lanes if self.store.capabilities.shards_together else total_shards
+
     @property
     def batch_rows_max(self) -> int:
         """Rows of one batch, by the limit and by what the store takes in one transaction."""

@@ -69,9 +69,7 @@ class Supervisor:
         #: Set before `close`, to have the node called not ready while requests still end.
         self.draining = False
         self._tasks: dict[asyncio.Task[None], None] = {}
-        # Where each shard's batch is a transaction of its own, no shard waits for another's.
-        together = context.store.capabilities.shards_together
-        self._lanes = [Lane(index, context) for index in range(context.limits.lanes if together else total_shards)]
+        self._lanes = [Lane(index, context) for index in range(context.lanes(total_shards))]
         self._busy: set[int] = set()
         self._claiming: set[int] = set()
         self._no_claim = asyncio.Event()

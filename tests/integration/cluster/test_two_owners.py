@@ -91,8 +91,8 @@ def _uuid(shard_id: int) -> bytes:
 
 def _store(url: str) -> Store:
     if url.startswith("dynamodb"):
-        # It finds out soon, and certainly before the engine's own patience ends.
-        return DynamoStore(url, request_timeout_s=0.5, patience_s=1)
+        # As with the others, a request is in doubt for as long as the silence lasts.
+        return DynamoStore(url, request_timeout_s=20)
     return MysqlStore(url, idle_transaction_timeout_s=1) if url.startswith("mysql") else PostgresStore(url)
 
 
