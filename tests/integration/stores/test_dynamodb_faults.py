@@ -34,7 +34,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.observer import ShardSizeEstimated, StoreRequestRepeated
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Member, ShardState
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Member, ShardState
 from tocsin.stores.dynamodb.client import Kind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.store import DynamoStore
@@ -306,6 +306,22 @@ async def test_a_short_page_is_complete_only_as_far_as_it_was_read(run: _Run) ->
     run.proxy.once("Query", page_of(0), page_of(0), page_of(2))
     assert await run.store.load(0, KEY_MIN, KEY_MAX, 100) == (rows[2:4], rows[3].key)
     assert await loaded(run.store) == rows
+
+
+async def test_a_timer_is_found_across_empty_pages(run: _Run) -> None:
+    batch = await claimed(run.store)
+    live, ended = row(1, 10), finished(row(1, 5))
+    await run.store.apply([replace(batch, upserts=[live], history=[ended])])
+    run.proxy.once("Query", page_of(1), page_of(1), page_of(1))
+    assert await run.store.fetch(0, [uuid_of(1)]) == {uuid_of(1): Found(live, ended)}
+
+
+async def test_requests_that_wait_for_a_connection_are_not_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
+    async with _running(shared_dynamodb, table, connections_max=2, request_timeout_s=1.0) as run:
+        parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in range(4)]
+        run.proxy.always(TRANSACT, slow(0.9))
+        assert await run.store.apply(parts) == [Applied.DURABLE] * 4
+        assert run.repeated() == {}
 
 
 async def test_members_come_from_all_pages(run: _Run) -> None:

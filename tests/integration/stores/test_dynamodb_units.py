@@ -47,8 +47,8 @@ async def store(dynamodb_url: str) -> AsyncIterator[DynamoStore]:
     await store.close()
 
 
-def _timer(payload_bytes: int) -> StoredRow:
-    return row(1, 1, timer_id="order-000000001-reminder", tags=("red",), record=b"x" * payload_bytes)
+def _timer(payload_bytes: int, at: int = 1) -> StoredRow:
+    return row(1, at, timer_id="order-000000001-reminder", tags=("red",), record=b"x" * payload_bytes)
 
 
 # DynamoDB Local counts each kind of action of a transaction once only, so that transactions of one timer alone are right.
@@ -59,6 +59,11 @@ async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     timer = _timer(600 + 1_024 * further_kb)
     await store.apply([replace(batch, upserts=[timer])])
     assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
+    # The table's item is replaced; the entry of an index is deleted and put where its instant changes.
+    for at, units in ((1, 4), (2, 6), (1, 6)):
+        timer = _timer(len(timer.record), at)
+        await store.apply([replace(batch, upserts=[timer])])
+        assert meter.read() == (FENCE + units + 2 * further_kb, 0)
     page = await store.load(0, KEY_MIN, KEY_MAX, 100)
     assert page.rows == [timer]
     # Four KB in the unit of the item, and one for the page of the index.

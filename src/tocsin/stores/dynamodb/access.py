@@ -180,7 +180,7 @@ async def audit(client: DynamoClient, query: AuditQuery) -> list[AuditEntry]:
             KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
             ExpressionAttributeValues=values,
             ScanIndexForward=False,
-            Limit=client.settings.page_items_max,
+            Limit=client.settings.page_items_max if parts else min(query.limit + 1, client.settings.page_items_max),
             **more,
         )
         found += [decode_audit(bytes(item["r"]["B"])) for item in page["Items"] if bytes(item["s"]["B"]) < last]

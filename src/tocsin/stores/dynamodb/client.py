@@ -59,6 +59,10 @@ class DynamoClient:
     def __init__(self, settings: DynamoSettings, observe: Observer) -> None:
         self.settings = settings
         self.observe = observe
+        # A request that waits for a connection has not been sent: its time begins when it has one. Requests of which a call
+        # has many share a half of them, so that heartbeats and commits never wait behind a long list.
+        self._connections = asyncio.Semaphore(settings.connections_max)
+        self._bulk = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._context: Any = None
         self._client: Any = None
         #: The latest estimate of each shard's size that was told, in bytes.
@@ -145,8 +149,9 @@ class DynamoClient:
     async def _send(self, operation: str, kind: Kind, arguments: dict[str, Any]) -> Response:
         if self._client is None:
             raise StoreUnavailable(f"{self.place} is not open")
-        # The driver's own time-out counts from the last byte that came.
-        async with asyncio.timeout(self.settings.connect_timeout_s + self.settings.request_timeout_s):
+        # The driver's own time-out starts over with each byte that arrives.
+        timeout_s = self.settings.connect_timeout_s + self.settings.request_timeout_s
+        async with self._connections, asyncio.timeout(timeout_s):
             response: Response = await getattr(self._client, operation)(**arguments)
         consumed = response.get("ConsumedCapacity")
         if consumed is not None:
@@ -285,7 +290,7 @@ class DynamoClient:
         turns = asyncio.Semaphore(self.settings.parallel_max)
 
         async def in_turn(what: Any) -> T:
-            async with turns:
+            async with turns, self._bulk:
                 return await ask(what)
 
         arguments = list(each)

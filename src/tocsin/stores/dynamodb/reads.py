@@ -61,25 +61,22 @@ async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> 
     """See the port. One query for each uuid: the live row stands behind the finished ones, and the newest of these last."""
 
     async def of_timer(uuid: bytes) -> Found:
-        page = await client.query(
-            partition_of(shard_id),
-            KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
-            ExpressionAttributeValues={":uuid": {"B": uuid}},
-            ScanIndexForward=False,
-            Limit=2,
-        )
-        rows = [row_of(item) for item in page["Items"]]
-        live = next((row for row in rows if isinstance(row, StoredRow)), None)
-        # A page may end early, by its bytes.
-        if live is not None and len(rows) == 1 and "LastEvaluatedKey" in page:
+        rows: list[StoredRow | HistoryRow] = []
+        more: dict[str, Any] = {}
+        while len(rows) < 2:
             page = await client.query(
                 partition_of(shard_id),
                 KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
-                ExpressionAttributeValues={":uuid": {"B": uuid + b"h"}},
+                ExpressionAttributeValues={":uuid": {"B": uuid}},
                 ScanIndexForward=False,
-                Limit=1,
+                Limit=2 - len(rows),
+                **more,
             )
             rows += [row_of(item) for item in page["Items"]]
+            if "LastEvaluatedKey" not in page:
+                break
+            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        live = next((row for row in rows if isinstance(row, StoredRow)), None)
         return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
 
     asked = list(dict.fromkeys(uuids))
