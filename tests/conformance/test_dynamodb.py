@@ -23,7 +23,7 @@ def table_of(folder: Path) -> str:
 
 
 class TestDynamoStore(StoreConformance):
-    examples = 5
+    examples = 15
 
     @pytest.fixture(autouse=True)
     def _server(self, shared_dynamodb: DynamoServer) -> None:
@@ -38,7 +38,7 @@ class TestDynamoStoreWithSmallPages(
 ):
     """Queries are cut after two items, and batches after three writes."""
 
-    examples = 3
+    examples = 10
 
     @pytest.fixture(autouse=True)
     def _server(self, shared_dynamodb: DynamoServer) -> None:

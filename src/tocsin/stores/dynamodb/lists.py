@@ -29,8 +29,8 @@ from tocsin.stores.dynamodb.reads import between
 
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
 _UUID_MAX = b"\xff" * 16
-#: Rows that one request may pass.
-_SPAN_ROWS_MAX = 2_000
+#: Rows that a first request may pass at least, and any at most.
+_SPAN_ROWS_FIRST, _SPAN_ROWS_MAX = 8, 2_000
 
 Row = StoredRow | HistoryRow
 
@@ -96,7 +96,7 @@ async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
     ranges = _ranges(query, start) if last_us >= _INSTANT_MIN else []
     chosen: list[_Entry] = []
     scanned = 0
-    span = max(1, min(query.limit + 1, query.scan_rows_max // max(len(ranges), 1)))
+    span = max(1, min(_share(query.limit, ranges), query.scan_rows_max // max(len(ranges), 1)))
     while True:
         behind = [each for each in ranges if not each.ended]
         # Nothing is missing up to where the one that has come least far has come.
@@ -106,11 +106,25 @@ async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
                 return Listed(await _rows(client, chosen), chosen[-1].place)
             if frontier is None or len(chosen) >= query.limit or scanned >= query.scan_rows_max:
                 return Listed(await _rows(client, chosen), frontier)
-        least = [each for each in behind if each.reached == frontier]
+        wanted = _may_have_more(behind, ranges, query.limit - len(chosen))
         size = min(span, client.settings.page_items_max)
-        passed = await client.in_parallel(partial(_read, client, query, last_us, size), least)
+        passed = await client.in_parallel(partial(_read, client, query, last_us, size), wanted)
         scanned += max(sum(passed), 1)
         span = max(1, min(2 * span, _SPAN_ROWS_MAX, (query.scan_rows_max - scanned) // len(ranges)))
+
+
+def _share(limit: int, ranges: Sequence[_Range]) -> int:
+    """Rows that the first request to each range asks for: twice its share of a page, and no less than what DynamoDB reads for
+    the same price."""
+    return max(_SPAN_ROWS_FIRST, 2 * limit // max(len(ranges), 1))
+
+
+def _may_have_more(behind: list[_Range], ranges: list[_Range], missing: int) -> list[_Range]:
+    """Those of the ranges that are not at their end, `behind`, in which rows of this page may still be found."""
+    known = sorted(entry.place for each in ranges for entry in each.entries)
+    if len(known) < missing:
+        return behind
+    return [each for each in behind if each.reached < known[missing - 1]]
 
 
 async def _read(client: DynamoClient, query: ListQuery, last_us: int, span: int, each: _Range) -> int:
