@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from tocsin.ports.store import Applied, ShardBatch
 
 from .mutation import misfits
 from .mutations import MUTATIONS
@@ -32,6 +36,26 @@ def test_promises_hold_whatever_happens(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         violation = World(seed).run()
         assert violation is None, f"seed {seed}: {violation}"
+
+
+def test_promises_hold_with_small_transactions_of_one_shard_and_no_range_deletes() -> None:
+    for seed in range(_CHUNK):
+        world = World(seed, small_transactions=True)
+        applied: list[Sequence[ShardBatch]] = []
+        world.store.apply = partial(_noted, applied, world.store.apply)
+        violation = world.run()
+        assert violation is None, f"seed {seed}: {violation}"
+        assert applied
+        assert all(len(batches) == 1 and batches[0].delete_to is None for batches in applied)
+
+
+async def _noted(
+    applied: list[Sequence[ShardBatch]],
+    apply: Callable[[Sequence[ShardBatch]], Awaitable[list[Applied]]],
+    batches: Sequence[ShardBatch],
+) -> list[Applied]:
+    applied.append(batches)
+    return await apply(batches)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)

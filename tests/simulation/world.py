@@ -19,7 +19,7 @@ from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.timer import NULL_PAYLOAD, Timer, decode_record
 from tocsin.ports.callback import Invocation
-from tocsin.ports.store import ShardBatch, StoredRow, generation
+from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
@@ -50,10 +50,14 @@ FORGETFUL_NAMESPACE = "forgetful"
 HUNG_HOST = "hung"
 
 
-class World:
-    """Everything of one seed. `run` returns its violation, or None."""
+SMALL_TRANSACTIONS = Capabilities(range_delete=False, shards_together=False, batch_rows_max=3, batch_bytes_max=2_000)
 
-    def __init__(self, seed: int) -> None:
+
+class World:
+    """Everything of one seed. `run` returns its violation, or None. `small_transactions`: the store is like a database whose
+    transactions have room for a few rows of one shard and that deletes no ranges."""
+
+    def __init__(self, seed: int, *, small_transactions: bool = False) -> None:
         self.seed = seed
         self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
         self.trace: list[tuple[Any, ...]] = []
@@ -95,6 +99,8 @@ class World:
         self.fired: dict[str, int] = {}
         self.namespaces_unpaused_s = 0.0
         self.store = MemoryStore(_StoreClock(self.loop))
+        if small_transactions:
+            self.store.capabilities = SMALL_TRANSACTIONS
         self.cluster_limits = ClusterLimits(
             in_flight_max=rng.choice((1, 2, 10_000)),
             queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
