@@ -1,7 +1,8 @@
 """DynamoDB Local, a real server that speaks DynamoDB's protocol, in a temporary folder, on a free port.
 
 It knows transactions, tokens and limits as the service does. It never throttles, is never in conflict, leaves nothing
-unprocessed, and takes no notice of credentials: `tests.support.dynamodb_proxy` brings those faults.
+unprocessed, and ignores credentials: `tests.support.dynamodb_proxy` adds those faults. It answers a moment before it has
+written to disk, so that SIGKILL may lose the latest transaction.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from tests.support.dynamodb_proxy import (
     slow,
     unprocessed,
 )
+from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -34,7 +36,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.observer import ShardSizeEstimated, StoreRequestRepeated
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Member, ShardState
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Member, ShardBatch, ShardState
 from tocsin.stores.dynamodb.client import Kind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.store import DynamoStore
@@ -438,3 +440,50 @@ async def test_deleted_and_finished_timers_are_told_apart(run: _Run) -> None:
     await put(run.store, one := row(1), two := row(2))
     await run.store.apply([replace(batch, deletes=[one.uuid, two.uuid], history=[finished(one)])])
     assert list(await run.store.fetch(0, [uuid_of(1), uuid_of(2)])) == [uuid_of(1)]
+
+
+async def test_batches_are_whole_after_sigkill_of_the_server(dynamodb: DynamoServer) -> None:
+    # Its first answers take long.
+    store = DynamoStore(dynamodb.new_url(), patience_s=0.5, request_timeout_s=15)
+    await store.open(4)
+    sizes: dict[int, int] = {}
+    acknowledged: list[int] = []
+    #: DynamoDB Local, unlike the service, answers a moment before it has written.
+    latest: set[int] = set()
+
+    async def claim() -> ShardBatch:
+        while True:
+            with contextlib.suppress(OutcomeUnknown, StoreUnavailable):
+                states = await store.shards()
+                epoch = await store.claim(0, expected_epoch=states[0].epoch if states else 0, owner=ALICE)
+                if epoch is not None:
+                    return ShardBatch(0, epoch, ALICE)
+
+    async def write(batch: ShardBatch) -> None:
+        """Batches of one instant each, until the server is gone."""
+        while True:
+            at = len(sizes) + 1
+            rows = [row(1_000 * at + number, at) for number in range(1 + at % 30)]
+            sizes[at] = len(rows)
+            try:
+                assert await store.apply([replace(batch, upserts=rows)]) == [Applied.DURABLE]
+            except (OutcomeUnknown, StoreUnavailable):
+                return
+            acknowledged.append(at)
+
+    async with asyncio.timeout(2 * PATIENCE_S):
+        for _ in range(3):
+            writer = asyncio.create_task(write(await claim()))
+            least = len(acknowledged) + 5
+            while len(acknowledged) < least:  # noqa: ASYNC110 -- it is the writer's progress
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(dynamodb.kill)
+            await writer
+            latest.add(acknowledged[-1])
+            await asyncio.to_thread(dynamodb.start)
+        await claim()
+        found = Counter(each.execute_at for each in await loaded(store, page_rows=1_000))
+    lasting = set(acknowledged) - latest
+    assert {at: found[at] for at in lasting} == {at: sizes[at] for at in lasting}
+    assert all(found[at] in (0, size) for at, size in sizes.items())
+    await store.close()
