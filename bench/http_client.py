@@ -207,7 +207,7 @@ async def _measure(port: int, rings: int, in_flights: list[int]) -> list[Figure]
         figures.append(await raw_limit(port, in_flight, rings))
         figures.append(await client("ring", port, in_flight, rings, None, limits))
         figures.append(await client("ring, signed", port, in_flight, rings, SECRET, limits))
-        every = replace(limits, answers_remembered_max=0)
+        every = replace(limits, response_cache_entries_max=0)
         figures.append(await client("ring, signed, every answer parsed", port, in_flight, rings, SECRET, every))
     return figures
 

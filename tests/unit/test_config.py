@@ -78,7 +78,7 @@ class TestSources:
             "heartbeat_interval_us": 1_000_000,
             "node_lease_us": 2_000_000,
             "drain_timeout_us": 9_000_000,
-            "tick_interval_us": 1_000_000,
+            "keepalive_interval_us": 1_000_000,
             "member_forget_us": 8_000_000,
             "namespaces_interval_us": 3_000_000,
             "frame_bytes_max": 20,

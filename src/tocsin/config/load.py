@@ -99,7 +99,7 @@ def _check_together(settings: Settings) -> None:
         ("member_timeout", limits.member_timeout_us, "member_forget", limits.member_forget_us),
         ("namespaces_interval", limits.namespaces_interval_us, "namespaces_lease", limits.namespaces_lease_us),
         ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
-        ("cluster.tick_interval", cluster.tick_interval_us, "cluster.silence_max", cluster.silence_max_us),
+        ("cluster.tick_interval", cluster.keepalive_interval_us, "cluster.silence_max", cluster.peer_timeout_us),
     ]
     wrong = [
         f"{greater}: {format_duration(most)} has to be longer than {less} ({format_duration(least)})"

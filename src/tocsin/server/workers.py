@@ -132,7 +132,7 @@ class Parent:
 
     async def _keep(self, worker: _Worker) -> None:
         """Fills the place again and again; after who did not get ready, with ever longer pauses."""
-        first_us = pause_us = self._limits.worker_pause_us
+        first_us = pause_us = self._limits.worker_restart_backoff_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
             ended = await self._fill(worker)
@@ -154,7 +154,7 @@ class Parent:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause_us / 1e6):
                         await self._stop.wait()
-                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_pause_max_us))
+                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_restart_backoff_max_us))
 
     async def _fill(self, worker: _Worker) -> _Ended:
         """Runs a process in the place, until it ends."""
