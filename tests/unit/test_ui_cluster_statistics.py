@@ -256,11 +256,7 @@ async def test_what_a_node_did_after_it_was_heard_last_and_before_it_was_gone_st
 
 async def test_who_can_t_be_counted_in_is_named_with_the_reason() -> None:
     nodes = Several("a", "b", "c", "d", "e")
-<<<<<<< HEAD:tests/unit/test_ui_gathered.py
-    nodes.known[b"c" * 8].figures = Figures(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
-=======
     nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
->>>>>>> main:tests/unit/test_ui_cluster_statistics.py
     nodes["b"].release = 0
     nodes["d"].statistics.present.lag_counts.append(1)
     nodes["e"].silent = True

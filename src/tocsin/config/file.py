@@ -74,4 +74,6 @@ def fault_of(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1) or [
         other for other in names if other.replace(".", "_") == name.replace(".", "_")
     ]
-    return f"is not a setting; did you mean {close[0]}?" if close else "is not a setting; `tocsin config show` lists all"
+    return (
+        f"is not a setting; did you mean {close[0]}?" if close else "is not a setting; `tocsin config show` lists all"
+    )

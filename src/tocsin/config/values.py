@@ -159,9 +159,7 @@ def database_address(value: object) -> object:
         return f"sqlite:///{value}"
     scheme = urlsplit(value).scheme
     if scheme not in ("sqlite", "postgresql", "postgres"):
-        raise ValueError(
-            f"has the scheme {scheme}://, which is not supported; use sqlite:///path or postgresql://…"
-        )
+        raise ValueError(f"has the scheme {scheme}://, which is not supported; use sqlite:///path or postgresql://…")
     if scheme == "sqlite" and value != "sqlite://" and (not value.startswith("sqlite:///") or value == "sqlite:///"):
         raise ValueError("has no path; write sqlite:///relative/agent.db or sqlite:////absolute/agent.db")
     return value

@@ -147,7 +147,8 @@ class TimerLimits(Group):
         "receiver that hangs occupies a slot for longer.",
     )
     attempts_max: Count = Field(
-        _INPUT.attempts_max, description="Highest `maxAttempts` of a retry policy. Lower values bound the load of retries."
+        _INPUT.attempts_max,
+        description="Highest `maxAttempts` of a retry policy. Lower values bound the load of retries.",
     )
     retry_duration_max: Duration = Field(
         _INPUT.retry_duration_max_us,
