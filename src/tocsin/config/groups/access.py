@@ -22,25 +22,26 @@ class Security(Group):
 
     insecure: YesNo = Field(
         False,
-        description="Serve every request without an API key, even if other machines can reach the server or keys exist.",
+        description="Serve every request without an API key, even if other machines can reach the server or keys "
+        "exist.",
     )
     metrics_open: YesNo | None = Field(
         None, description="Serve `/metrics` without an API key. Unset: only if no other request needs a key."
     )
     trusted_proxies: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(networks)] = Field(
         default_factory=list,
-        description="Addresses and networks of proxies whose `X-Forwarded-For` header names the client in the log, in the "
-        "audit trail and for the rate limit on wrong keys. Unset: the address of the connection counts.",
+        description="Addresses and networks of proxies whose `X-Forwarded-For` header names the client in the log, in "
+        "the audit trail and for the rate limit on wrong keys. Unset: the address of the connection counts.",
     )
     keys_refresh: Duration = Field(
         2 * US_PER_SECOND,
-        description="How often a node reads API keys and sessions again, and so how long a revoked one still works. Lower "
-        "values end access sooner and query the store more often.",
+        description="How often a node reads API keys and sessions again, and so how long a revoked one still works. "
+        "Lower values end access sooner and query the store more often.",
     )
     keys_expiry_notice: Duration = Field(
         14 * 86_400 * US_PER_SECOND,
-        description="How long before an API key expires the log (once a day) and the metric `tocsin_api_keys_expiring` "
-        "announce it.",
+        description="How long before an API key expires the log (once a day) and the metric "
+        "`tocsin_api_keys_expiring` announce it.",
     )
     ui_origins: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(origins)] = Field(
         default_factory=list,
@@ -49,8 +50,8 @@ class Security(Group):
     )
     ui_session_idle_timeout: Duration = Field(
         seconds(UiLimits().session_idle_timeout_s),
-        description="How long a session on the web pages lasts without a request. With lower values people sign in more "
-        "often.",
+        description="How long a session on the web pages lasts without a request. With lower values people sign in "
+        "more often.",
     )
     ui_session_lifetime_max: Duration = Field(
         seconds(UiLimits().session_lifetime_max_s),
@@ -58,8 +59,9 @@ class Security(Group):
     )
     ui_session_stale_max: Duration = Field(
         seconds(UiLimits().session_stale_max_s),
-        description="How long a node accepts the sessions in its memory while it cannot read from the store whether they "
-        "were ended. Higher values bridge longer outages; with lower values a session ended elsewhere works for less time.",
+        description="How long a node accepts the sessions in its memory while it cannot read from the store whether "
+        "they were ended. Higher values bridge longer outages; with lower values a session ended elsewhere works for "
+        "less time.",
     )
 
     @property
@@ -85,11 +87,11 @@ class Egress(Group):
 
     egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(egress_entries)] = Field(
         default_factory=list,
-        description="Addresses, networks and host names, each with or without a port, that callbacks may reach although "
-        "they are not on the public Internet.",
+        description="Addresses, networks and host names, each with or without a port, that callbacks may reach "
+        "although they are not on the public Internet.",
     )
     egress_allow_private: YesNo | None = Field(
         None,
-        description="Allow callbacks to every loopback, private and link-local address. Unset: only if `host` is a loopback "
-        "address and requests need no key.",
+        description="Allow callbacks to every loopback, private and link-local address. Unset: only if `host` is a "
+        "loopback address and requests need no key.",
     )

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.config.groups.base import Group
-from tocsin.config.values import Bytes, Count, Duration, US_PER_MS, Synchronous, YesNo, milliseconds, one_of
+from tocsin.config.values import US_PER_MS, Bytes, Count, Duration, Synchronous, YesNo, milliseconds, one_of
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.instants import US_PER_SECOND
 
@@ -22,23 +22,23 @@ class Sqlite(Group):
 
     sqlite_synchronous: Annotated[Synchronous, BeforeValidator(partial(one_of, ("FULL", "NORMAL")))] = Field(
         "FULL",
-        description="`FULL` syncs the disk at every commit and keeps acknowledged writes through a power failure. `NORMAL` is "
-        "faster and may lose the last moments. Applies to the agent's SQLite file too.",
+        description="`FULL` syncs the disk at every commit and keeps acknowledged writes through a power failure. "
+        "`NORMAL` is faster and may lose the last moments. Applies to the agent's SQLite file too.",
     )
     sqlite_cache_bytes: Bytes = Field(
         64 << 20,
-        description="Page cache of the connection that writes timers, in bytes. Higher values read less from disk with many "
-        "pending timers.",
+        description="Page cache of the connection that writes timers, in bytes. Higher values read less from disk "
+        "with many pending timers.",
     )
     sqlite_wal_bytes_max: Bytes = Field(
         256 << 20,
-        description="Bytes that the timers' write-ahead log keeps on disk after a checkpoint. Lower values free disk sooner "
-        "after a burst.",
+        description="Bytes that the timers' write-ahead log keeps on disk after a checkpoint. Lower values free disk "
+        "sooner after a burst.",
     )
     sqlite_busy_timeout: Duration = Field(
         milliseconds(SqlSettings().busy_timeout_ms),
-        description="How long a transaction waits while another program, such as a backup, writes to the file. Applies to the "
-        "agent's SQLite file too.",
+        description="How long a transaction waits while another program, such as a backup, writes to the file. "
+        "Applies to the agent's SQLite file too.",
     )
 
     def sqlite_options(self) -> dict[str, Any]:
@@ -61,8 +61,8 @@ class DatabaseServer(Group):
 
     lanes: Count = Field(
         EngineLimits().lanes,
-        description="Commits at once, each over a connection of its own and for a part of the shards. Higher values raise "
-        "throughput where commits wait for the network, for more connections. SQLite has one writer.",
+        description="Commits at once, each over a connection of its own and for a part of the shards. Higher values "
+        "raise throughput where commits wait for the network, for more connections. SQLite has one writer.",
     )
     database_load_connections: Count = Field(
         3,
@@ -80,22 +80,22 @@ class DatabaseServer(Group):
     )
     database_statement_timeout: Duration = Field(
         20 * US_PER_SECOND,
-        description="How long a statement may run before the server cancels it; keep it below `store_timeout`. PostgreSQL "
-        "includes the commit; MySQL, unlike MariaDB, cancels only statements that read.",
+        description="How long a statement may run before the server cancels it; keep it below `store_timeout`. "
+        "PostgreSQL includes the commit; MySQL, unlike MariaDB, cancels only statements that read.",
     )
     database_lock_timeout: Duration = Field(
         10 * US_PER_SECOND,
-        description="How long a statement waits for rows that another transaction has locked. MySQL and MariaDB count whole "
-        "seconds.",
+        description="How long a statement waits for rows that another transaction has locked. MySQL and MariaDB count "
+        "whole seconds.",
     )
     postgresql_schema: str = Field(
         "tocsin", description="PostgreSQL schema of the timers' tables. Created if it is missing."
     )
     mysql_idle_transaction_timeout: Duration = Field(
         3 * US_PER_SECOND,
-        description="How long a transaction may be idle before MySQL or MariaDB ends it, in whole seconds. Keep it below "
-        "`member_timeout`, so that the locks of a failed node are free when another takes over. MySQL ends every session that "
-        "is idle for this long.",
+        description="How long a transaction may be idle before MySQL or MariaDB ends it, in whole seconds. Keep it "
+        "below `member_timeout`, so that the locks of a failed node are free when another takes over. MySQL ends "
+        "every session that is idle for this long.",
     )
     mysql_durable: YesNo = Field(
         True,

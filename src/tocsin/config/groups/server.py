@@ -39,31 +39,32 @@ class Server(Group):
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="Address to listen on. An address that other machines can reach requires API keys, or `insecure`. On "
-        "a loopback address requests need a key once a key exists or `ui.origins` names an address that is not loopback.",
+        description="Address to listen on. An address that other machines can reach requires API keys, or `insecure`. "
+        "On a loopback address requests need a key once a key exists or `ui.origins` names an address that is not "
+        "loopback.",
     )
     port: Port = Field(8080, description="Port to listen on; 0 picks a free port.")
     data_dir: Path = Field(
         Path("data"),
-        description="Directory for the SQLite databases (timers and service calls) and their lock files. Created if it is "
-        "missing.",
+        description="Directory for the SQLite databases (timers and service calls) and their lock files. Created if "
+        "it is missing.",
     )
     store: Annotated[str, BeforeValidator(store_address)] | None = Field(
         None,
         description="Where timers are stored: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
-        "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), or "
-        "`memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
+        "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), "
+        "or `memory://`, which loses them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
     )
     shards: Annotated[int, BeforeValidator(partial(count, most=SHARDS_MAX))] | None = Field(
         None,
-        description="Number of partitions of all timers, fixed when the store is created. Unset: the store's number; for a "
-        f"new store {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}. More shards spread the work "
-        "over more nodes, and make each commit a little more expensive.",
+        description="Number of partitions of all timers, fixed when the store is created. Unset: the store's number; "
+        f"for a new store {TOTAL_SHARDS_DEFAULT}, on a database server {TOTAL_SHARDS_SHARED_DEFAULT}. More shards "
+        "spread the work over more nodes, and make each commit a little more expensive.",
     )
     namespace_num_shards: Count = Field(
         16,
-        description="Number of shards that a namespace created without `numShards` uses, at most `shards`. Higher values "
-        "spread its timers over more nodes.",
+        description="Number of shards that a namespace created without `numShards` uses, at most `shards`. Higher "
+        "values spread its timers over more nodes.",
     )
     workers: Count = Field(
         1,
@@ -98,15 +99,16 @@ class LoggingAndShutdown(Group):
     )
     log_format: Annotated[LogFormat, BeforeValidator(partial(one_of, ("auto", "console", "json")))] = Field(
         "auto",
-        description="Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON elsewhere.",
+        description="Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON "
+        "elsewhere.",
     )
     drain_timeout: Duration = Field(
         EngineLimits().drain_timeout_us,
-        description="How long a stopping node waits for in-flight callbacks; must exceed `callback_timeout_max`. With lower "
-        "values it stops sooner, and callbacks that were cut off are invoked again.",
+        description="How long a stopping node waits for in-flight callbacks; must exceed `callback_timeout_max`. With "
+        "lower values it stops sooner, and callbacks that were cut off are invoked again.",
     )
     cluster_leave_delay: DurationOrZero = Field(
         ClusterLimits().leave_delay_us,
-        description="How long a stopping node keeps serving requests while `/readyz` reports it as not ready, and then again "
-        "as long without accepting connections. Set it to the time that the load balancer takes to notice.",
+        description="How long a stopping node keeps serving requests while `/readyz` reports it as not ready, and "
+        "then again as long without accepting connections. Set it to the time that the load balancer takes to notice.",
     )

@@ -27,39 +27,41 @@ class Callbacks(Group):
 
     callbacks_in_flight_max: Count = Field(
         _ENGINE.callbacks_in_flight_max,
-        description="Callbacks in flight at once on a node; one namespace gets at most 80% of them. With higher values slow "
-        "receivers delay others less, for more memory and connections (`callbacks.connections_max` must be higher). With "
-        "lower values due timers wait in memory.",
+        description="Callbacks in flight at once on a node; one namespace gets at most 80% of them. With higher "
+        "values slow receivers delay others less, for more memory and connections (`callbacks.connections_max` must "
+        "be higher). With lower values due timers wait in memory.",
     )
     destination_in_flight_max: Count = Field(
         _ENGINE.destination_in_flight_max,
-        description="Callbacks in flight at once to one destination (scheme, host and port). Higher values put more load on "
-        "each receiver; with lower values its due timers wait while others fire.",
+        description="Callbacks in flight at once to one destination (scheme, host and port). Higher values put more "
+        "load on each receiver; with lower values its due timers wait while others fire.",
     )
     callbacks_connections_max: Count = Field(
         _CALLBACKS.connections_max,
-        description="Connections to the receivers of timers, all destinations together; idle ones are closed to make room. "
-        "A timer that finds no free connection fires a little later, which does not count as an attempt.",
+        description="Connections to the receivers of timers, all destinations together; idle ones are closed to make "
+        "room. A timer that finds no free connection fires a little later, which does not count as an attempt.",
     )
     callbacks_agent_connections_max: Count = Field(
         _CALLBACKS.agent_connections_max,
-        description="Connections for service calls, separate from those of timers so that neither can exhaust the other's. "
-        "Must be at least `agent.executions_in_flight_max`.",
+        description="Connections for service calls, separate from those of timers so that neither can exhaust the "
+        "other's. Must be at least `agent.executions_in_flight_max`.",
     )
     callbacks_idle_timeout: Duration = Field(
         _CALLBACKS.idle_timeout_us,
-        description="How long an idle connection to a receiver is kept open. Keep it below the receivers' own keep-alive "
-        "timeout, so that no request meets a connection that is being closed; lower values open more connections.",
+        description="How long an idle connection to a receiver is kept open. Keep it below the receivers' own "
+        "keep-alive timeout, so that no request meets a connection that is being closed; lower values open more "
+        "connections.",
     )
     callbacks_response_body_bytes_max: Bytes = Field(
         _CALLBACKS.response_body_bytes_max,
-        description="Bytes of a response's body that are read; a longer body is cut and its connection closed. Keep it above "
-        "`payload_bytes_max`, for responses that reschedule. Higher values take more memory for each callback in flight.",
+        description="Bytes of a response's body that are read; a longer body is cut and its connection closed. Keep "
+        "it above `payload_bytes_max`, for responses that reschedule. Higher values take more memory for each "
+        "callback in flight.",
     )
     callbacks_dns_ttl: Duration = Field(
         _CALLBACKS.dns_ttl_us,
-        description="How long a resolved address is used before the host name is resolved again. Higher values query DNS less; "
-        "with lower values a host that moved is followed sooner.",
+        description="How long a resolved address is used before the host name is resolved again. Higher values query "
+        "DNS less; with lower values a host that moved is followed sooner.",
     )
 
 
@@ -73,28 +75,28 @@ class MemoryAndCommits(Group):
 
     window_timers_max: Count = Field(
         _ENGINE.window_timers_max,
-        description="Timers that a node holds in memory before they are due, all shards together. Higher values take more "
-        "memory and need fewer loads where very many timers are due soon.",
+        description="Timers that a node holds in memory before they are due, all shards together. Higher values take "
+        "more memory and need fewer loads where very many timers are due soon.",
     )
     window_bytes_max: Bytes = Field(
         _ENGINE.window_bytes_max,
-        description="Bytes of timers that a node holds in memory before they are due, all shards together. Whichever of "
-        "this and `window_timers_max` is reached first applies.",
+        description="Bytes of timers that a node holds in memory before they are due, all shards together. Whichever "
+        "of this and `window_timers_max` is reached first applies.",
     )
     look_ahead_max: Duration = Field(
         _ENGINE.look_ahead_max_us,
-        description="How far ahead timers are loaded into memory, as far as `window_timers_max` and `window_bytes_max` allow. "
-        "Higher values make fewer, larger loads; lower values take less memory.",
+        description="How far ahead timers are loaded into memory, as far as `window_timers_max` and "
+        "`window_bytes_max` allow. Higher values make fewer, larger loads; lower values take less memory.",
     )
     load_page_rows: Count = Field(
         _ENGINE.load_page_rows,
-        description="Timers that one query of a load returns. Higher values need fewer round trips, each of which takes "
-        "longer.",
+        description="Timers that one query of a load returns. Higher values need fewer round trips, each of which "
+        "takes longer.",
     )
     commit_interval: DurationOrZero = Field(
         _ENGINE.commit_interval_us,
-        description="How long results of callbacks wait for a client's write to share a commit with. Higher values commit less "
-        "often and repeat more callbacks after a crash; 0 commits at once.",
+        description="How long results of callbacks wait for a client's write to share a commit with. Higher values "
+        "commit less often and repeat more callbacks after a crash; 0 commits at once.",
     )
     batch_bytes_max: Bytes = Field(
         _ENGINE.batch_bytes_max,
@@ -103,25 +105,26 @@ class MemoryAndCommits(Group):
     )
     pending_writes_max: Count = Field(
         _ENGINE.pending_writes_max,
-        description="Writes of clients that wait for a commit on a node; further ones are refused with OVERLOADED (429). With "
-        "higher values clients wait longer before they are refused.",
+        description="Writes of clients that wait for a commit on a node; further ones are refused with OVERLOADED "
+        "(429). With higher values clients wait longer before they are refused.",
     )
     uncommitted_results_max: Count = Field(
         _ENGINE.uncommitted_results_max,
-        description="Results of callbacks that wait in memory while a store that belongs to this node alone accepts no writes, "
-        "for example because the disk is full. At this limit, or at `window_bytes_max` of their timers, nothing fires until "
-        "they are written. Higher values keep firing longer and repeat more callbacks after a crash.",
+        description="Results of callbacks that wait in memory while a store that belongs to this node alone accepts "
+        "no writes, for example because the disk is full. At this limit, or at `window_bytes_max` of their timers, "
+        "nothing fires until they are written. Higher values keep firing longer and repeat more callbacks after a "
+        "crash.",
     )
     write_timeout: Duration = Field(
         _ENGINE.write_timeout_us,
-        description="How long a client's write may wait; then it is answered 503 and never done. Give clients a longer timeout "
-        "than this. Higher values return fewer 503 while shards move between nodes; with lower values clients learn of "
-        "trouble sooner.",
+        description="How long a client's write may wait; then it is answered 503 and never done. Give clients a "
+        "longer timeout than this. Higher values return fewer 503 while shards move between nodes; with lower values "
+        "clients learn of trouble sooner.",
     )
     store_timeout: Duration = Field(
         _ENGINE.store_timeout_us,
-        description="How long a commit, claim or load may take before its outcome counts as unknown and the shard is claimed "
-        "again. Must be longer than the store's own timeouts, such as `database.statement_timeout`.",
+        description="How long a commit, claim or load may take before its outcome counts as unknown and the shard is "
+        "claimed again. Must be longer than the store's own timeouts, such as `database.statement_timeout`.",
     )
 
 
@@ -133,18 +136,18 @@ class TimerLimits(Group):
 
     payload_bytes_max: Bytes = Field(
         _INPUT.payload_bytes_max,
-        description="Bytes of a timer's payload, in a request or in a response that reschedules. Higher values take more "
-        "memory and make larger commits.",
+        description="Bytes of a timer's payload, in a request or in a response that reschedules. Higher values take "
+        "more memory and make larger commits.",
     )
     payload_depth_max: Count = Field(
         _INPUT.payload_depth_max,
-        description="Nesting depth of arrays and objects in a timer's payload. It protects the programs that parse the payload "
-        "later.",
+        description="Nesting depth of arrays and objects in a timer's payload. It protects the programs that parse "
+        "the payload later.",
     )
     callback_timeout_max: Duration = Field(
         _INPUT.callback_timeout_max_us,
-        description="Longest `callbackTimeoutSeconds` of a timer; must be shorter than `drain_timeout`. With higher values a "
-        "receiver that hangs occupies a slot for longer.",
+        description="Longest `callbackTimeoutSeconds` of a timer; must be shorter than `drain_timeout`. With higher "
+        "values a receiver that hangs occupies a slot for longer.",
     )
     attempts_max: Count = Field(
         _INPUT.attempts_max,
@@ -156,22 +159,23 @@ class TimerLimits(Group):
     )
     retry_after_max: Duration = Field(
         _ENGINE.retry_after_max_us,
-        description="Longest delay before the next attempt that a receiver's or service's `Retry-After` header can ask for; a "
-        "longer one is cut to this.",
+        description="Longest delay before the next attempt that a receiver's or service's `Retry-After` header can "
+        "ask for; a longer one is cut to this.",
     )
     execute_past_max: DurationOrZero = Field(
         _INPUT.execute_past_max_us,
-        description="How far in the past `executeAt` may lie; such a timer is due at once. An earlier instant is refused as a "
-        "mistake. The default, ten years, allows imports of old timers.",
+        description="How far in the past `executeAt` may lie; such a timer is due at once. An earlier instant is "
+        "refused as a mistake. The default, ten years, allows imports of old timers.",
     )
     execute_ahead_max: Duration = Field(
         _INPUT.execute_ahead_max_us,
-        description="How far in the future an instant may lie, in a request or in a response that reschedules. Lower values "
-        "catch instants in the wrong unit.",
+        description="How far in the future an instant may lie, in a request or in a response that reschedules. Lower "
+        "values catch instants in the wrong unit.",
     )
     list_rows_max: Count = Field(
         _INPUT.list_rows_max,
-        description="Highest `limit` of a list request. Higher values allow larger responses, each of which takes more memory.",
+        description="Highest `limit` of a list request. Higher values allow larger responses, each of which takes "
+        "more memory.",
     )
 
 
@@ -190,8 +194,8 @@ class Retention(Group):
     )
     purge_interval: Duration = Field(
         _ENGINE.purge_interval_us,
-        description="How often finished timers are deleted after their retention. Higher values delete more at a time, less "
-        "often.",
+        description="How often finished timers are deleted after their retention. Higher values delete more at a "
+        "time, less often.",
     )
     audit_retention: Duration = Field(
         90 * 86_400 * US_PER_SECOND, description="How long entries of the audit trail are kept."
@@ -201,13 +205,13 @@ class Retention(Group):
     )
     agent_outbox_retention: Duration = Field(
         AgentLimits().outbox_retention_us,
-        description="How long published messages of service calls are kept in the agent's database. Traces are built from "
-        "them, and they may contain secrets.",
+        description="How long published messages of service calls are kept in the agent's database. Traces are built "
+        "from them, and they may contain secrets.",
     )
     bus_nats_stream_age_max: Duration = Field(
         BusLimits().nats_stream_age_max_us,
-        description="How long messages stay in the streams on NATS, handled or not. Higher values let others read further "
-        "back, and keep any secrets in messages for longer.",
+        description="How long messages stay in the streams on NATS, handled or not. Higher values let others read "
+        "further back, and keep any secrets in messages for longer.",
     )
 
     def retention_us(self) -> int:
