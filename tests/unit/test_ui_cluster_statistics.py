@@ -263,7 +263,7 @@ async def test_who_can_t_be_counted_in_is_named_with_the_reason() -> None:
     await nodes.gathered.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.gathered.hour().gaps] == [
         ("b", None, "runs a release that tells no statistics"),
-        ("c", None, "counts in points of 5 s, unlike this node (ui.figures_bucket)"),
+        ("c", None, "counts in points of 5 s, unlike this node (ui.chart_interval)"),
         ("d", None, "runs a release that counts in another way"),
         ("e", None, "does not answer"),
     ]

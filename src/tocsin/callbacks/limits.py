@@ -19,6 +19,7 @@ class CallbackLimits:
     idle_timeout_us: int = 30 * SECOND
     response_body_bytes_max: int = 128 * 1024
     dns_ttl_us: int = 10 * SECOND
+    dns_lookups_max: int = 4_096
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 
@@ -44,8 +45,6 @@ class CallbackLimits:
     dns_stale_max_us: int = 3_600 * SECOND
     #: Resolved names kept in memory.
     dns_names_cached_max: int = 1_024
-    #: Names being resolved at once; requests to further ones count as not sent (RESOLVER_FULL) and are made again.
-    dns_lookups_max: int = 4_096
     #: How often timeouts of callbacks are checked, and so how late one is noticed.
     timeout_check_interval_us: int = 10 * MS
     #: Distinct responses, of all receivers together, that are recognized without parsing (twice as many for a moment);

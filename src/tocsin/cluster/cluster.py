@@ -145,7 +145,7 @@ class Cluster:
             ended=partial(self._ended, incarnation),
         )
         if len(self._sessions) >= self._limits.connections_max:
-            self._refused("", f"{len(self._sessions)} nodes are connected already (cluster.connections_max)")
+            self._refused("", f"{len(self._sessions)} nodes are connected already")
             session.void()
             return session
         self._sessions[incarnation] = session

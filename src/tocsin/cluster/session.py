@@ -202,7 +202,7 @@ class PeerSession:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the answer has {len(frame)} bytes, nodes take {most} (cluster.frame_bytes_max)"
+                why = f"the answer has {len(frame)} bytes; a message between nodes has at most {most}"
                 frame = encode(_failed(request, why))
         except Exception:
             # A defect, which the event loop reports; whoever asked has to hear of it, too.

@@ -98,7 +98,6 @@ CONSTANT = {
     "callbacks.answers_remembered_max": "1024",
     "callbacks.connection_wait_max": "2s",
     "callbacks.deadline_interval": "10ms",
-    "callbacks.dns_lookups_max": "4096",
     "callbacks.dns_names_cached_max": "1024",
     "callbacks.dns_stale_max": "1h",
     "callbacks.header_bytes_max": "32KiB",

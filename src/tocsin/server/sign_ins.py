@@ -61,7 +61,7 @@ class SignIns:
     @property
     def unknown_since_s(self) -> float | None:
         """Since when (wall clock, seconds since 1970) the store could not be read, once that is longer than
-        `ui.sign_ins_unread_max`: its sign-ins don't count here then, for they may have ended elsewhere."""
+        `ui.session_stale_max`: its sign-ins don't count here then, for they may have ended elsewhere."""
         since = self._unread_since_s
         return None if since is None or self._now_s() - since <= self._limits.session_stale_max_s else since
 
@@ -101,7 +101,7 @@ class SignIns:
         return None if hash in self._ended else found
 
     async def begin(self, key: ApiKey) -> str:
-        """The token of a new sign-in. When the store does not take it within `ui.sign_in_timeout`, it holds on this node
+        """The token of a new sign-in. When the store does not take it within `session_store_timeout_s`, it holds on this node
         only."""
         now_s = self._now_s()
         token = _new_token()
@@ -135,8 +135,8 @@ class SignIns:
             self._local[hash] = self._local[hash]._replace(seen_at=now_us)
 
     async def end(self, token: str) -> bool:
-        """Ends a sign-in, here at once. False when the store has not answered within `ui.sign_in_timeout` that it is deleted:
-        other nodes may take it until then; `refresh` goes on trying."""
+        """Ends a session, on this node at once. False if the store has not confirmed the deletion within
+        `session_store_timeout_s`: other nodes may accept the session until then, and `refresh` keeps trying."""
         hash = token_hash(token)
         self._cached.pop(hash, None)
         self._touched.pop(hash, None)

@@ -130,7 +130,7 @@ class ClusterStatistics:
     # ------------------------------------------------------------------ asking
 
     async def refresh(self) -> None:
-        """Asks the other nodes, unless that was done within `ui.figures_ask_interval`; whoever comes meanwhile waits for the
+        """Asks the other nodes, unless that was done within `statistics_interval_s`; whoever comes meanwhile waits for the
         same answers. Doesn't raise: what could not be asked is a gap."""
         if self._asking is None or self._asking.done():
             now_s = asyncio.get_running_loop().time()
@@ -177,7 +177,7 @@ class ClusterStatistics:
                     part.why = "runs a release that tells no statistics"
                     return
                 if told.width_us != round(self._limits.chart_interval_s * 1e6):
-                    part.why = f"counts in points of {told.width_us / 1e6:g} s, unlike this node (ui.figures_bucket)"
+                    part.why = f"counts in points of {told.width_us / 1e6:g} s, unlike this node (ui.chart_interval)"
                     return
                 self._take(part, told)
                 more = told.more

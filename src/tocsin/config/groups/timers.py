@@ -63,6 +63,11 @@ class Callbacks(Group):
         description="How long a resolved address is used before the host name is resolved again. Higher values query "
         "DNS less; with lower values a host that moved is followed sooner.",
     )
+    callbacks_dns_lookups_max: Count = Field(
+        _CALLBACKS.dns_lookups_max,
+        description="Host names being resolved at once. A request to a further one counts as not sent (RESOLVER_FULL) and is "
+        "made again. Higher values help while many host names do not resolve, for more memory.",
+    )
 
 
 class MemoryAndCommits(Group):
