@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import Settings
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
@@ -70,9 +71,16 @@ class _Worker:
 class Parent:
     """Starts the workers, starts those anew that die, ends all in order on SIGTERM, and rolls over them on SIGHUP."""
 
-    def __init__(self, settings: Settings, command: list[str], listener: socket.socket, url: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        command: list[str],
+        listener: socket.socket,
+        url: str,
+        limits: ClusterLimits | None = None,
+    ) -> None:
         self._settings = settings
-        self._limits = settings.cluster_limits()
+        self._limits = limits or settings.cluster_limits()
         self._command = command
         self._listener = listener
         self._url = url
