@@ -6,7 +6,8 @@ from typing import Any
 
 from tocsin.config import Settings, env_name, setting_name
 from tocsin.config.groups import GROUPS
-from tocsin.config.settings import holds_duration
+from tocsin.config.settings import holds_bytes, holds_duration
+from tocsin.config.values import bytes_text
 from tocsin.model.instants import format_duration
 
 INTRO = """# Settings
@@ -70,8 +71,8 @@ def _value(name: str) -> Any:
         return value
     if holds_duration(name):
         return format_duration(value)
-    if "bytes" in name and not value % 1024:
-        return f"{value >> 20}MiB" if not value % (1 << 20) else f"{value >> 10}KiB"
+    if holds_bytes(name):
+        return bytes_text(value)
     return value if isinstance(value, int) else str(value)
 
 

@@ -35,17 +35,28 @@ def show(
     settings, found = load_settings(flags), sources(flags)
     groups = {
         group.title: [
-            (setting_name(field), value_text(settings, field), found[field].place or found[field].origin.value)
+            (field, found[field].place or found[field].origin.value)
             for field in group.model_fields
             if found[field].place or not changed
         ]
         for group in GROUPS
     }
     if as_json:
-        rows = [row for rows in groups.values() for row in rows]
-        output.print_json({name: {"value": value, "source": source} for name, value, source in rows})
-    else:
-        output.print_groups(("setting", "value", "source"), groups)
+        output.print_json(
+            {
+                setting_name(field): {"value": value_text(settings, field), "source": source}
+                for rows in groups.values()
+                for field, source in rows
+            }
+        )
+        return
+    output.print_groups(
+        ("setting", "value", "source"),
+        {
+            title: [(setting_name(field), _shown(settings, field), source) for field, source in rows]
+            for title, rows in groups.items()
+        },
+    )
 
 
 @app.command("check", epilog="Example: tocsin config check --config tocsin.toml")
@@ -59,6 +70,19 @@ def check(
     for line in unknown_variables():
         output.note(f"Warning: {line}")
     typer.echo("The settings are valid.")
+
+
+def _shown(settings: Settings, field: str) -> str:
+    """The value for people: with its unit, and a word where there is none."""
+    from tocsin.config.settings import holds_bytes
+    from tocsin.config.values import bytes_text
+
+    value = getattr(settings, field)
+    if value is None:
+        return "unset"
+    if value == []:
+        return "none"
+    return bytes_text(value) if holds_bytes(field) else value_text(settings, field)
 
 
 def value_text(settings: Settings, field: str) -> str:

@@ -29,7 +29,7 @@ from tocsin.config.groups import (
     DatabaseServer,
     Egress,
     LoggingAndShutdown,
-    MemoryAndCommits,
+    MemoryAndThroughput,
     Messaging,
     Requests,
     Retention,
@@ -42,7 +42,7 @@ from tocsin.config.groups import (
 )
 from tocsin.config.limits import filled
 from tocsin.config.names import ENV_PREFIX, setting_name
-from tocsin.config.values import is_duration
+from tocsin.config.values import byte_count, duration, has_rule
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.validation import InputLimits
 from tocsin.ui.limits import UiLimits
@@ -57,7 +57,7 @@ class Settings(
     Egress,
     LoggingAndShutdown,
     Callbacks,
-    MemoryAndCommits,
+    MemoryAndThroughput,
     TimerLimits,
     Retention,
     Requests,
@@ -181,4 +181,9 @@ def fields_by_name() -> dict[str, str]:
 
 def holds_duration(field: str) -> bool:
     """Whether the field holds microseconds and is written as a duration."""
-    return is_duration(Settings.model_fields[field].metadata)
+    return has_rule(Settings.model_fields[field].metadata, duration)
+
+
+def holds_bytes(field: str) -> bool:
+    """Whether the field holds a number of bytes."""
+    return has_rule(Settings.model_fields[field].metadata, byte_count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -179,10 +179,16 @@ Synchronous = Literal["FULL", "NORMAL"]
 AgentTimer = Literal["polling", "engine"]
 
 
-def is_duration(rules: Iterable[object]) -> bool:
-    """Whether the rules of a setting are those of a duration: it holds microseconds and is written as `5m`."""
+def has_rule(rules: Iterable[object], function: Callable[..., object]) -> bool:
+    """Whether one of a setting's rules is the function, with whatever arguments."""
     functions = [rule.func for rule in rules if isinstance(rule, BeforeValidator)]
-    return any((function.func if isinstance(function, partial) else function) is duration for function in functions)
+    return any((made.func if isinstance(made, partial) else made) is function for made in functions)
+
+
+def bytes_text(amount: int) -> str:
+    """A number of bytes as people write it: `64MiB`, `128KiB`, or the bare number."""
+    unit = next((unit for unit in ("GiB", "MiB", "KiB") if amount and not amount % _BYTES_UNIT[unit.lower()]), None)
+    return f"{amount // _BYTES_UNIT[unit.lower()]}{unit}" if unit else str(amount)
 
 
 def seconds(amount: float) -> int:

@@ -7,7 +7,7 @@ from tocsin.config.groups.cluster import Cluster
 from tocsin.config.groups.databases import DatabaseServer, Sqlite
 from tocsin.config.groups.http import Requests, WebPages
 from tocsin.config.groups.server import LoggingAndShutdown, Server
-from tocsin.config.groups.timers import Callbacks, MemoryAndCommits, Retention, TimerLimits
+from tocsin.config.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
 
 GROUPS: tuple[type[Group], ...] = (
     Server,
@@ -15,7 +15,7 @@ GROUPS: tuple[type[Group], ...] = (
     Egress,
     LoggingAndShutdown,
     Callbacks,
-    MemoryAndCommits,
+    MemoryAndThroughput,
     TimerLimits,
     Retention,
     Requests,
@@ -37,7 +37,7 @@ __all__ = [
     "Egress",
     "Group",
     "LoggingAndShutdown",
-    "MemoryAndCommits",
+    "MemoryAndThroughput",
     "Messaging",
     "Requests",
     "Retention",

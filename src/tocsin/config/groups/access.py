@@ -87,11 +87,11 @@ class Egress(Group):
 
     egress_allow: Annotated[list[str], NoDecode, BeforeValidator(words), AfterValidator(egress_entries)] = Field(
         default_factory=list,
-        description="Addresses, networks and host names, each with or without a port, that callbacks may reach "
-        "although they are not on the public Internet.",
+        description="Addresses, networks and host names, each with or without a port, that callbacks and service "
+        "calls may reach although they are not on the public Internet.",
     )
     egress_allow_private: YesNo | None = Field(
         None,
-        description="Allow callbacks to every loopback, private and link-local address. Unset: only if `host` is a "
-        "loopback address and requests need no key.",
+        description="Allow callbacks and service calls to every loopback, private and link-local address. Unset: only "
+        "if `host` is a loopback address and requests need no key.",
     )

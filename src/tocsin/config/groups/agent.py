@@ -75,7 +75,7 @@ class ServiceCalls(Group):
     agent_executions_max: Count = Field(
         _AGENT.executions_max,
         description="How often one attempt of a call is executed if the process ends in the middle of it; then the "
-        "attempt fails (INTERRUPTED). Without a retry policy the call fails. With 1 no interrupted request is sent "
+        "attempt fails (INTERRUPTED). Without a retry policy the call fails then: with 1, no request is ever sent "
         "twice.",
     )
     agent_snippet_bytes_max: Bytes = Field(
@@ -85,9 +85,9 @@ class ServiceCalls(Group):
     )
     agent_start_timeout: Duration = Field(
         _AGENT.start_timeout_us,
-        description="How late an execution may begin after it was ordered; later its call fails without being sent. "
-        "Also the longest pause between two checks of one call by the watchdog. Lower values fail calls sooner during "
-        "an overload.",
+        description="How late an execution may begin after it was ordered; later the attempt fails without being "
+        "sent. Also the longest pause between two checks of one call by the watchdog. Lower values fail attempts "
+        "sooner during an overload.",
     )
     agent_polling_interval: Duration = Field(
         _AGENT.polling_interval_us,
@@ -134,8 +134,8 @@ class Messaging(Group):
     )
     bus_queue_max: Count = Field(
         _BUS.queue_max,
-        description="Messages queued in the process for handling; further ones are refused and stay in the outbox. "
-        "Higher values take more memory.",
+        description="Messages on the bus that are not yet published or handled; further ones are refused and stay in "
+        "the outbox. Higher values take more memory.",
     )
     bus_nats_connect_timeout: Duration = Field(
         _BUS.nats_connect_timeout_us,

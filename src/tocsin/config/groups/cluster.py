@@ -68,17 +68,18 @@ class Cluster(Group):
     namespaces_interval: Duration = Field(
         _ENGINE.namespaces_interval_us,
         description="How often a node reads namespaces again, to apply changes made through other nodes; must be "
-        "shorter than `namespaces_lease`.",
+        "shorter than `namespaces_lease`. Lower values apply them sooner, for more queries.",
     )
     namespaces_lease: Duration = Field(
         _ENGINE.namespaces_lease_us,
         description="How long a node keeps dispatching after its last successful read of the namespaces. A change of "
         "a namespace waits up to a fifth longer than this for a node that does not confirm it, before it is "
-        "acknowledged.",
+        "acknowledged. Higher values bridge longer outages of the store.",
     )
     duplicate_name_warning_interval: Duration = Field(
         _ENGINE.duplicate_name_warning_interval_us,
-        description="Shortest time between two log warnings that two live nodes have the same name.",
+        description="Shortest time between two log warnings that two live nodes have the same name. Higher values log "
+        "less.",
     )
     cluster_waiting_writes_max: Count = Field(
         _CLUSTER.waiting_writes_max,

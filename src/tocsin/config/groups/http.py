@@ -45,7 +45,7 @@ class Requests(Group):
     api_request_bytes_max: Bytes = Field(
         _API.request_bytes_max,
         description="Bytes of a request's body, batches aside; a larger one is answered 413. Keep it above "
-        "`payload_bytes_max`.",
+        "`payload_bytes_max`; higher values take more memory for each request.",
     )
     api_batch_request_bytes_max: Bytes = Field(
         _API.batch_request_bytes_max,

@@ -104,8 +104,9 @@ class LoggingAndShutdown(Group):
     )
     drain_timeout: Duration = Field(
         EngineLimits().drain_timeout_us,
-        description="How long a stopping node waits for in-flight callbacks; must exceed `callback_timeout_max`. With "
-        "lower values it stops sooner, and callbacks that were cut off are invoked again.",
+        description="How long a stopping node waits for in-flight callbacks; must be longer than "
+        "`callback_timeout_max`. With lower values it stops sooner, and callbacks that were cut off are invoked "
+        "again.",
     )
     cluster_leave_delay: DurationOrZero = Field(
         ClusterLimits().leave_delay_us,

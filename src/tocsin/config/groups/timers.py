@@ -65,12 +65,12 @@ class Callbacks(Group):
     )
     callbacks_dns_lookups_max: Count = Field(
         _CALLBACKS.dns_lookups_max,
-        description="Host names being resolved at once. A request to a further one counts as not sent (RESOLVER_FULL) and is "
-        "made again. Higher values help while many host names do not resolve, for more memory.",
+        description="Host names being resolved at once. A request to a further one counts as not sent (RESOLVER_FULL) "
+        "and is made again. Higher values help while many host names do not resolve, for more memory.",
     )
 
 
-class MemoryAndCommits(Group):
+class MemoryAndThroughput(Group):
     """The window of timers in memory, and group commit."""
 
     title: ClassVar[str] = "Memory and throughput"
@@ -142,7 +142,8 @@ class TimerLimits(Group):
     payload_bytes_max: Bytes = Field(
         _INPUT.payload_bytes_max,
         description="Bytes of a timer's payload, in a request or in a response that reschedules. Higher values take "
-        "more memory and make larger commits.",
+        "more memory; keep `api.request_bytes_max`, `callbacks.response_body_bytes_max` and `ui.form_bytes_max` above "
+        "them.",
     )
     payload_depth_max: Count = Field(
         _INPUT.payload_depth_max,
@@ -188,7 +189,9 @@ class Retention(Group):
     """How long finished work and its traces are kept."""
 
     title: ClassVar[str] = "Retention"
-    intro: ClassVar[str] = "How long finished timers, service calls and their traces are kept. More takes more disk."
+    intro: ClassVar[str] = (
+        "How long finished timers, service calls and their traces are kept. Longer times take more disk."
+    )
 
     history_retention: Duration = Field(
         RETENTION_DEFAULT_US,
