@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -298,3 +300,12 @@ class TestTheAgent:
 )
 def test_the_agent_runs_where_nodes_would_share_its_database_or_it_is_asked_for(flags, runs):
     assert load_settings(flags).has_agent() is runs
+
+
+@pytest.mark.parametrize("kind", TABLE_OF, ids=lambda kind: kind.__name__)
+def test_limits_dataclasses_list_settings_before_constants(kind):
+    settings, heading, constants = inspect.getsource(kind).partition("    # Constants. ")
+    assert heading
+    for field in dataclasses.fields(kind):
+        part = settings if setting_of(kind, field.name) in Settings.model_fields else constants
+        assert re.search(rf"^    {field.name}: ", part, re.MULTILINE), field.name
