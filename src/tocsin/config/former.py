@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.config.names import env_name, flag_name
+from tocsin.config.names import env_name
 
 #: By the former name of a setting: its name now.
 RENAMED = {
@@ -190,21 +190,17 @@ def _in_environment(setting: str) -> str:
     return env_name(setting.replace(".", "_"))
 
 
-def _as_flag(setting: str) -> str:
-    return flag_name(setting.replace(".", "_"))
-
-
 #: By each way to write a former setting: the setting, and the way.
 _WRITTEN = {
     write(setting): (setting, write)
     for setting in (*RENAMED, *CONSTANT, *REMOVED)
-    for write in (_in_file, _in_environment, _as_flag)
+    for write in (_in_file, _in_environment)
 }
 
 
 def fate_of(name: str) -> str | None:
     """What became of a former setting, as the rest of a sentence that begins with its name. A new name is written in the
-    same way as the former one: as a key of the file, a variable or a flag. None if there never was such a setting.
+    same way as the former one: as a key of the file or a variable. None if there never was such a setting.
     """
     if name not in _WRITTEN:
         return None
