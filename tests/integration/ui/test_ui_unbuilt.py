@@ -56,4 +56,4 @@ async def test_make_goes_on_without_node_and_says_what_is_missing(tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert "Node.js 20 or newer with npm is not here" in done.stderr
-    assert "API and engine run all the same" in done.stderr
+    assert "The API and the engine work without them" in done.stderr
