@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from bench import processes
-from bench.figures import Figures, stats_of, wait_for
+from bench.figures import Statistics, stats_of, wait_for
 
 TENANTS = 500
 
 
-def calls_now(count: int, *flags: str, label: str = "agent") -> Figures:
+def calls_now(count: int, *flags: str, label: str = "agent") -> Statistics:
     """Calls due at once, submitted one a request from 64 connections."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data, *flags) as server:
         options: dict[str, Any] = {"connections": 64, "tenants": TENANTS}
@@ -39,7 +39,7 @@ def calls_now(count: int, *flags: str, label: str = "agent") -> Figures:
         }
 
 
-def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent") -> Figures:
+def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent") -> Statistics:
     """500 tenants' scheduled calls, due evenly over some seconds: how late they are, and what that costs."""
     count = TENANTS * per_tenant
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data, *flags) as server:

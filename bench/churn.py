@@ -30,7 +30,7 @@ from bench.churn_variants import VARIANTS, Variant, prepared, put_back
 from bench.database import database
 from bench.store import OWNER, RECORD
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MIN, HistoryRow, Key, ShardBatch, Store, StoredRow, generation
+from tocsin.ports.store import KEY_MIN, FireKey, HistoryRow, ShardBatch, Store, StoredRow, generation
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_keys import LeftEdges
 
@@ -49,7 +49,7 @@ FAR_US = 365 * 86_400 * 1_000_000
 class NoEdges(LeftEdges):
     """Range deletes begin at the beginning of the shard: what the store did without its hint."""
 
-    def take(self, batch: ShardBatch) -> Key:
+    def take(self, batch: ShardBatch) -> FireKey:
         """See LeftEdges."""
         return KEY_MIN
 
@@ -64,7 +64,7 @@ class Queue:
         self._spread = 2 * pending
         self._retries = retries
         self._history = history
-        self._after: list[Key] = [KEY_MIN] * SHARDS
+        self._after: list[FireKey] = [KEY_MIN] * SHARDS
         self.made = self.finished = self._stored = 0
         self.write_s: list[float] = []
         self.from_mark_s: list[float] = []
@@ -195,7 +195,7 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: C
         if not variant.left_edges:
             store._edges = NoEdges()
         for shard_id in range(SHARDS):
-            await store.claim(shard_id, expected_version=0, owner=OWNER)
+            await store.claim(shard_id, expected_epoch=0, owner=OWNER)
         cpu = cpu_s()
         figures = await _pass(store, Sizes(session, schema), args)
         # With what filled the table: three times as many as are pending, and those far from due.

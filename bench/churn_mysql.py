@@ -37,7 +37,7 @@ async def measure(url: str, args: argparse.Namespace) -> None:
     session = await connect(store._settings)
     try:
         for shard_id in range(SHARDS):
-            await store.claim(shard_id, expected_version=0, owner=OWNER)
+            await store.claim(shard_id, expected_epoch=0, owner=OWNER)
         await _pass(Queue(store, args.pending, args.retries, history=False), session, args)
     finally:
         await session.close(timeout=5)

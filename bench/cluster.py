@@ -29,7 +29,7 @@ from bench.database import Database, database
 from bench.figures import stats_of, wait_for
 from bench.nodes import Cluster, Used, cluster
 
-Figures = dict[str, Any]
+Statistics = dict[str, Any]
 
 NODES = (1, 2, 4)
 SHARDS = 64
@@ -56,7 +56,7 @@ class Bench:
         # Until it is measured.
         self._batch_per_s = cores * BATCH_PER_S / 4
 
-    def creates(self, kind: str, *, batch: int = 0, owners: bool = False) -> Figures:
+    def creates(self, kind: str, *, batch: int = 0, owners: bool = False) -> Statistics:
         """Timers for an hour from now, as fast as they are taken; and in how few messages the forwarded ones travelled."""
         connections = len(self.cluster.nodes) * (4 if batch else 32)
         count = int(self._cores * self._seconds * (BATCH_PER_S if batch else SINGLE_PER_S))
@@ -73,9 +73,9 @@ class Bench:
         }
         return figures | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
 
-    def forwarding(self) -> Figures:
+    def forwarding(self) -> Statistics:
         """The same bearable load to owners only, then to any node."""
-        figures: Figures = {}
+        figures: Statistics = {}
         count = int(FORWARD_RATE * self._seconds)
         for kind, owners in (("create to owners", True), ("create to any node", False)):
             writes, messages = self._forwarded()
@@ -90,7 +90,7 @@ class Bench:
             }
         return figures
 
-    def fires(self) -> Figures:
+    def fires(self) -> Statistics:
         """Timers due at one instant, called as fast as can be; then such that are due evenly, at half of that rate."""
         count = int(self._cores * self._seconds * FIRES_PER_S)
         count -= count % (len(self.cluster.nodes) * 4 * DUE_BATCH)
@@ -145,7 +145,7 @@ class Bench:
         return f"r{self._runs}"
 
 
-def _costs(kind: str, used: Used, timers: int) -> Figures:
+def _costs(kind: str, used: Used, timers: int) -> Statistics:
     return {
         f"{kind}, CPU s of nodes per 1,000": used.nodes_s / timers * 1_000,
         f"{kind}, CPU s of database per 1,000": used.database_s / timers * 1_000,
@@ -155,7 +155,7 @@ def _costs(kind: str, used: Used, timers: int) -> Figures:
     }
 
 
-def loaded(server: Database, count: int, share: float | None, seconds: float) -> Figures:
+def loaded(server: Database, count: int, share: float | None, seconds: float) -> Statistics:
     """All figures of so many nodes under load."""
     with (
         processes.folder() as folder,
@@ -163,7 +163,7 @@ def loaded(server: Database, count: int, share: float | None, seconds: float) ->
         cluster(server, folder, count, SHARDS, share) as nodes,
     ):
         bench = Bench(nodes, receiver.port, share * count if share else 1.0, seconds)
-        figures: Figures = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
+        figures: Statistics = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
         if nodes.limited_by is not None:
             figures["limited by"] = nodes.limited_by
         figures |= bench.creates("create single")
@@ -181,7 +181,7 @@ def loaded(server: Database, count: int, share: float | None, seconds: float) ->
         return figures
 
 
-def by_shards(server: Database, shards: int, seconds: float) -> Figures:
+def by_shards(server: Database, shards: int, seconds: float) -> Statistics:
     """A node that owns so many shards: when nothing happens, and under load."""
     with (
         processes.folder() as folder,
@@ -211,11 +211,11 @@ def by_shards(server: Database, shards: int, seconds: float) -> Figures:
         }
 
 
-def run(args: argparse.Namespace) -> dict[str, Figures]:
+def run(args: argparse.Namespace) -> dict[str, Statistics]:
     """Every part that was asked for, in turn, on one server."""
-    results: dict[str, Figures] = {}
+    results: dict[str, Statistics] = {}
     seconds = 1.5 if args.quick else 4.0
-    plan: dict[str, Callable[[], Figures]] = {}
+    plan: dict[str, Callable[[], Statistics]] = {}
     with database() as server:
         for part, share in (("limited", args.share), ("free", None)):
             for count in NODES:
@@ -229,7 +229,7 @@ def run(args: argparse.Namespace) -> dict[str, Figures]:
     return results
 
 
-def show(results: dict[str, Figures]) -> None:
+def show(results: dict[str, Statistics]) -> None:
     """One table for each part, its columns side by side."""
     for part in dict.fromkeys(name.split(",")[0] for name in results):
         columns = {name: figures for name, figures in results.items() if name.startswith(part + ",")}

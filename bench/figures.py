@@ -9,7 +9,7 @@ from typing import Any
 from bench import processes
 from bench.wire import request
 
-Figures = dict[str, Any]
+Statistics = dict[str, Any]
 _HOUR_US = 3_600_000_000
 
 
@@ -40,7 +40,7 @@ def wait_for(port: int, count: int, timeout_s: float) -> int:
     return seen
 
 
-def create_single(count: int) -> Figures:
+def create_single(count: int) -> Statistics:
     """Single creates from 64 connections, far from due."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         # An hour ahead of their creation, as timers are: each a little later than the one before.
@@ -61,7 +61,7 @@ def create_single(count: int) -> Figures:
         }
 
 
-def create_batch(count: int) -> Figures:
+def create_batch(count: int) -> Statistics:
     """Creates of 1,000 timers a request from 4 connections, far from due."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         before = server.cpu_s()
@@ -82,7 +82,7 @@ def create_batch(count: int) -> Figures:
         }
 
 
-def burst(count: int) -> Figures:
+def burst(count: int) -> Statistics:
     """Timers due at the same instant, drained at full speed, while another client creates 200 a second."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         due = processes.now_us() + 4_000_000 + count * 40
@@ -110,7 +110,7 @@ def burst(count: int) -> Figures:
         }
 
 
-def steady(rate: int, seconds: float) -> Figures:
+def steady(rate: int, seconds: float) -> Statistics:
     """Timers due evenly at `rate` a second: how late they are."""
     count = int(rate * seconds)
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
@@ -128,7 +128,7 @@ def steady(rate: int, seconds: float) -> Figures:
         }
 
 
-def pending(count: int) -> Figures:
+def pending(count: int) -> Statistics:
     """Many timers pending far away: memory, idle CPU, restart to first fire."""
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:

@@ -31,7 +31,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.request import compose
 from tocsin.callbacks.target import parse_url
 from tocsin.model.answer import Response
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -84,10 +84,10 @@ def receive(pipe: Pipe) -> None:
     uvloop.run(serve())
 
 
-def a_ring(port: int, secret: str | None) -> Ring:
+def an_invocation(port: int, secret: str | None) -> Invocation:
     """What an ordinary timer asks for."""
     now_us = SystemClock().now_us()
-    return Ring(
+    return Invocation(
         namespace="orders",
         timer_id="order-4711-reminder",
         execute_at=now_us,
@@ -139,7 +139,7 @@ async def timed(what: str, in_flight: int, rings: int, drive: Callable[[Counter]
 
 async def raw_limit(port: int, in_flight: int, rings: int) -> Figure:
     """Finished bytes over bare protocols."""
-    request = compose(a_ring(port, None), parse_url(f"http://127.0.0.1:{port}/"), 0, CallbackLimits())
+    request = compose(an_invocation(port, None), parse_url(f"http://127.0.0.1:{port}/"), 0, CallbackLimits())
 
     class Sending(asyncio.Protocol):
         counter: Counter
@@ -175,12 +175,12 @@ async def client(
 ) -> Figure:
     """The client itself. Raises RuntimeError if an answer is not what the receiver sends."""
     caller = HttpCaller(limits, EgressPolicy(allow_private=True), SystemClock())
-    ring = a_ring(port, secret)
+    invocation = an_invocation(port, secret)
 
     def drive(counter: Counter) -> None:
         def begin() -> None:
             if counter.may_start():
-                caller.ring(ring, done)
+                caller.invoke(invocation, done)
 
         def done(exchange: Exchange) -> None:
             outcome = exchange.outcome
@@ -206,9 +206,9 @@ async def _measure(port: int, rings: int, in_flights: list[int]) -> list[Figure]
     for in_flight in in_flights:
         figures.append(await raw_limit(port, in_flight, rings))
         figures.append(await client("ring", port, in_flight, rings, None, limits))
-        figures.append(await client("ring, signed", port, in_flight, rings, SECRET, limits))
+        figures.append(await client("invocation, signed", port, in_flight, rings, SECRET, limits))
         every = replace(limits, answers_remembered_max=0)
-        figures.append(await client("ring, signed, every answer parsed", port, in_flight, rings, SECRET, every))
+        figures.append(await client("invocation, signed, every answer parsed", port, in_flight, rings, SECRET, every))
     return figures
 
 

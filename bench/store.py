@@ -217,7 +217,7 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
     store = await make_store(options, folder, settings)
     await store.open(SHARDS)
     for shard_id in range(SHARDS):
-        await store.claim(shard_id, expected_version=0, owner=OWNER)
+        await store.claim(shard_id, expected_epoch=0, owner=OWNER)
     rows = Rows(int(options.spread_s * 1e6))
     if options.pending:
         note(f"{options.pending} pending, by 5000", await measure_upserts(store, rows, options.pending, 5000, SHARDS))

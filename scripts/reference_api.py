@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin.api.openapi import describe
-from tocsin.contract.codes import CODES, FAILURES
+from tocsin.http.codes import CODES, FAILURES
 
 Json = dict[str, Any]
 

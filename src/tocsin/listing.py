@@ -15,7 +15,7 @@ from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
 #: How many bounded reads of the store one list call may make before it answers with a short page and a cursor.
 LIST_READS_MAX = 20
@@ -29,7 +29,7 @@ _DECODED_PER_TURN = 4 * 1024 * 1024
 
 
 class TimerView(msgspec.Struct, frozen=True, gc=False):
-    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `parked`, where
+    """A timer as a client sees it. `next_attempt_at` is the key's instant while it is pending, else None. `suspended`, where
     the store was read: why a pending timer is set aside, such as `namespace:…` or `destination:…`. `outcome`: what a create
     came to."""
 
@@ -37,14 +37,15 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     uuid: bytes
     shard_id: int
     next_attempt_at: int | None
-    parked: str | None = None
+    suspended: str | None = None
     outcome: Outcome = Outcome.CREATED
 
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
     """`execute_after` is inclusive, `execute_before` exclusive; `cursor` is a former answer's; empty `statuses` mean all.
-    `reads_max` bounds the reads of the store, each of which is bounded itself, after which the page is short."""
+    `reads_max` bounds the reads of the store that end without all rows asked for, because few of those scanned match;
+    after them the page is short."""
 
     namespace: str
     statuses: frozenset[Status] = frozenset()
@@ -76,18 +77,18 @@ async def list_page(
     )
     views: list[TimerView] = []
     size = 0
-    cursor: ListCursor | None = query.cursor
-    for _ in range(request.reads_max):
+    short_reads = 0
+    while True:
         page = await read(query)
         size += sum(len(row.record) for row in page.rows)
         views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
         cursor = page.cursor
         room = LIST_BYTES_MAX - size
-        if cursor is None or len(views) >= request.limit or room <= 0:
-            break
+        short_reads += len(page.rows) < query.limit
+        if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
+            return views, write_cursor(cursor)
         rows = room * len(views) // size if size else request.limit
         query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(rows, 1)))
-    return views, write_cursor(cursor)
 
 
 def view_of(row: Row | None, shard_id: int) -> TimerView:
@@ -121,5 +122,5 @@ def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         timer = unreadable_timer(row.namespace, row.timer_id, row.execute_at, reason)
         timer.tags = row.tags
     if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.parked)
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
     return TimerView(timer, row.uuid, shard_id, None)

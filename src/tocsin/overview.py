@@ -18,7 +18,7 @@ class ShardView:
     when none is due."""
 
     shard_id: int
-    version: int
+    epoch: int
     owner: str | None
     owned_here: bool
     window_timers: int | None = None
@@ -71,7 +71,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool) -> NodeR
         shards.append(
             ShardReport(
                 shard.shard_id,
-                window.version,
+                window.epoch,
                 len(window.rows),
                 window.flights_count,
                 window.horizon[0] if window.horizon[0] > 0 else None,
@@ -109,15 +109,15 @@ def cluster_view(
 def _owners(
     supervisor: Supervisor, told: Mapping[int, tuple[bytes, ShardReport]]
 ) -> dict[int, tuple[bytes | None, int]]:
-    """Owner and version of each shard: as read from the store, or as the owner itself says when that is newer."""
+    """Owner and epoch of each shard: as read from the store, or as the owner itself says when that is newer."""
     owners: dict[int, tuple[bytes | None, int]] = {}
     for shard_id in range(supervisor.total_shards):
         state = supervisor.states.get(shard_id)
-        owner, version = (state.owner, state.version) if state is not None else (None, 0)
+        owner, epoch = (state.owner, state.epoch) if state is not None else (None, 0)
         said = told.get(shard_id)
-        if said is not None and said[1].version >= version:
-            owner, version = said[0], said[1].version
-        owners[shard_id] = (owner, version)
+        if said is not None and said[1].epoch >= epoch:
+            owner, epoch = said[0], said[1].epoch
+        owners[shard_id] = (owner, epoch)
     return owners
 
 
@@ -159,17 +159,17 @@ def _node_views(
 def _shard_view(
     supervisor: Supervisor, shard_id: int, known: tuple[bytes | None, int], told: tuple[bytes, ShardReport] | None
 ) -> ShardView:
-    owner, version = known
+    owner, epoch = known
     names = {member.incarnation: member.node for member in supervisor.membership.members()}
     names[supervisor.incarnation] = supervisor.node
     name = names.get(owner, owner.hex()) if owner is not None else None
     here = owner == supervisor.incarnation
     if told is None or told[0] != owner:
-        return ShardView(shard_id, version, name, owned_here=here)
+        return ShardView(shard_id, epoch, name, owned_here=here)
     report = told[1]
     return ShardView(
         shard_id,
-        version,
+        epoch,
         name,
         owned_here=here,
         window_timers=report.window_timers,

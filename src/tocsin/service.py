@@ -15,7 +15,7 @@ import msgspec
 from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
-from tocsin.engine.rows import Kind, Op, Row, Standing
+from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
@@ -44,7 +44,7 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Changes, Timer
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.overview import ClusterView, NodeView, ShardView, cluster_view, report_of
-from tocsin.ports.forward import FiguresReport, Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, StatisticsReport, Write, WriteKind, Written
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "ShardView", "TimerService", "TimerView"]
 
@@ -103,7 +103,7 @@ class TimerService:
                 if isinstance(known, TocsinError):
                     raise known
                 return known
-        op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
+        op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
         return view_of(await self._write(shard_id, op), shard_id)
 
     def begin_create(
@@ -126,7 +126,7 @@ class TimerService:
         def reply(answer: Row | TocsinError | None) -> None:
             settle(answer if isinstance(answer, TocsinError) else view_of(answer, shard_id))
 
-        self._submit(shard_id, Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
+        self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
     async def _begin_after_look(
         self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
@@ -168,7 +168,7 @@ class TimerService:
                 if (answer := known.get(id(timer))) is not None:
                     settle_as(index, answer)
                     continue
-                op = Op(Kind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
+                op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=on[index])
                 self._submit(shard_id, op, partial(settle, index, shard_id))
             except TocsinError as error:
                 settle_as(index, error)
@@ -229,13 +229,13 @@ class TimerService:
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        answer = await self._write(shard_id, Op(Kind.UPDATE, uuid, namespace, changes=changes))
+        answer = await self._write(shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
         return view_of(answer, shard_id)
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
         shard_id, uuid = await self._found(namespace, timer_id)
-        await self._write(shard_id, Op(Kind.DELETE, uuid, namespace))
+        await self._write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
 
     async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
         await self._look_for(namespace)
@@ -267,7 +267,7 @@ class TimerService:
             raise NamespaceNotFound(f"no namespace {name!r}; create it first with namespaces/create")
         return found
 
-    async def _write(self, shard_id: int, op: Op) -> Row | None:
+    async def _write(self, shard_id: int, op: WriteOp) -> Row | None:
         """The durable answer to one client's write; raises its error."""
         future: asyncio.Future[Row | TocsinError | None] = asyncio.get_running_loop().create_future()
 
@@ -281,7 +281,7 @@ class TimerService:
             raise answer
         return answer
 
-    def _submit(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _submit(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         limits = self._context.limits
         if self._waiting >= limits.pending_writes_max:
             raise Overloaded(f"{self._waiting} writes are waiting already (pending_writes_max); try again later")
@@ -308,11 +308,11 @@ class TimerService:
         shard.accept(op)
         self._waiting += 1
 
-    def _forward(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _forward(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         """Leaves the write to the shard's owner. Raises Overloaded."""
         assert self._forwarder is not None
         assert op.deadline_us is not None
-        if op.timer is not None and op.kind is Kind.CREATE:
+        if op.timer is not None and op.kind is OpKind.CREATE:
             # Named by the owner that had accepted it: the next one names it anew.
             op.timer.firing = ""
 
@@ -333,18 +333,18 @@ class TimerService:
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
-    def _forward_or_tell(self, shard_id: int, op: Op, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _forward_or_tell(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         try:
             self._forward(shard_id, op, settle)
         except TocsinError as error:
             settle(error)
 
-    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
+    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         """Another node's write, or one that waited for this node to own its shard: see the port LocalWrites."""
         shard = self._supervisor.shards.get(write.shard_id)
         window = shard.window if shard is not None else None
-        if shard is None or window is None or version not in (None, window.version):
-            raise ShardMoved(f"shard {write.shard_id} isn't owned here in this version")
+        if shard is None or window is None or epoch not in (None, window.epoch):
+            raise ShardMoved(f"shard {write.shard_id} isn't owned here in this epoch")
         self._accept(shard, write, settle)
 
     def _accept(self, shard: Shard, write: Write, settle: Settle) -> None:
@@ -362,7 +362,7 @@ class TimerService:
             else:
                 settle(answer)
 
-        op = Op(
+        op = WriteOp(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
             execute_at=write.execute_at, expected=write.expected, condition=write.condition,
         )  # fmt: skip
@@ -536,11 +536,11 @@ class TimerService:
         others = [member for member in known.members() if member.incarnation != self._supervisor.incarnation]
         return {member.incarnation: member.node for member in others if known.alive(member.incarnation)}
 
-    async def figures_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """What another node says of itself and has counted, as Peers has it; Unavailable."""
         if self._peers is None:
             raise Unavailable("this node does not meet others")
-        return await self._peers.figures(incarnation, after_us)
+        return await self._peers.statistics(incarnation, after_us)
 
     @property
     def clock_distrusted(self) -> bool:
@@ -573,6 +573,6 @@ class TimerService:
 
 
 #: Clients' writes here and on the way to other nodes. Looked up, not called: that costs ten times as much.
-_WRITES = {Kind[kind.name]: kind for kind in WriteKind}
-_KINDS = {kind: Kind[kind.name] for kind in WriteKind}
+_WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
+_KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
 _UNANSWERED = ShardUnavailable("not answered")

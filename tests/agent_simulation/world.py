@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.ledger import Violation
-from tocsin.agent.events import AgentEvent, CallRescued, MessageParked
+from tocsin.agent.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.agent.limits import AgentLimits
 from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
@@ -111,7 +111,7 @@ class World:
     def observe(self, event: AgentEvent) -> None:
         """What the modules report."""
         self.say(type(event).__name__, *event)
-        if isinstance(event, DeadLettered | MessageParked):
+        if isinstance(event, DeadLettered | MessageSuspended):
             self.broken("GIVEN UP", str(event))
         if self.quiet and isinstance(event, CallRescued) and event.action == "dispatched":
             self.broken("NOT REPORTED", f"a due time, though nothing was amiss: {event}")

@@ -165,13 +165,13 @@ async def test_unpublished_messages_come_in_order_and_by_pages(database: AgentDa
     assert await database.outbox.unpublished(numbers[1], 9) == list(map(OutboxRow, numbers[2:], envelopes[2:]))
 
 
-async def test_published_and_parked_messages_are_out_of_the_way(database: AgentDatabase) -> None:
+async def test_published_and_suspended_messages_are_out_of_the_way(database: AgentDatabase) -> None:
     numbers = await append(database, *(envelope(call()) for _ in range(5)))
     await database.outbox.mark_published(numbers[:2], NOW)
     await database.outbox.mark_published([*numbers[:1], 10_000], NOW + 1)
     await database.outbox.note_failure(numbers[2], 3, "refused")
-    await database.outbox.park(numbers[3], "too \0 large", NOW + 2)
-    await database.outbox.park(numbers[0], "published already", NOW + 2)
+    await database.outbox.suspend(numbers[3], "too \0 large", NOW + 2)
+    await database.outbox.suspend(numbers[0], "published already", NOW + 2)
     assert [row.number for row in await database.outbox.unpublished(0, 10)] == [numbers[2], numbers[4]]
     kept = await rows(database, "SELECT id, attempts, last_error FROM outbox WHERE last_error IS NOT NULL ORDER BY id")
     assert kept == [(numbers[2], 3, "refused"), (numbers[3], 0, "too \ufffd large")]

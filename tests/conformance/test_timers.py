@@ -31,7 +31,7 @@ from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.timer import Status as TimerStatus
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.service import TimerService
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
@@ -188,8 +188,8 @@ class NoHttp:
     def destination(self, url: str) -> str:
         raise AssertionError(url)
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
-        raise AssertionError(ring)
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        raise AssertionError(invocation)
 
     async def close(self) -> None:
         pass

@@ -49,7 +49,7 @@ async def rung(server: ServerProcess, url: str, name: str, count: int = TIMERS) 
 async def figures(server: ServerProcess, query: str = "") -> dict[str, Any]:
     """What a node's charts are drawn from."""
     async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-        answer = await client.get(f"/ui/figures{query}")
+        answer = await client.get(f"/ui/statistics{query}")
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -100,7 +100,7 @@ async def test_the_overview_is_the_whole_clusters(
         await expect(page.locator(".uplot")).to_have_count(4)
         await expect(this_hour(page)).to_have_text(f"{TIMERS} this hour")
         await expect(page.locator("#gaps")).to_be_hidden()
-        choice = page.get_by_label("Figures of")
+        choice = page.get_by_label("Statistics of")
         await expect(choice.locator("option")).to_have_text(["all nodes", "belfry-1", "belfry-2"])
         for name, rings in parts.items():
             await choice.select_option(name)
@@ -114,7 +114,7 @@ async def test_the_overview_is_the_whole_clusters(
         await expect(this_hour(page)).to_have_text(f"{2 * TIMERS} this hour")
         async with window(browser, two.url, scripts=False) as plain:
             await plain.go("/")
-            await plain.page.get_by_label("Figures of").select_option("belfry-1")
+            await plain.page.get_by_label("Statistics of").select_option("belfry-1")
             await plain.page.get_by_role("button", name="Show").click()
             await expect(plain.page).to_have_url(re.compile("node=belfry-1"))
             await plain.go("/?node=nobody")

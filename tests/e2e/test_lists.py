@@ -242,7 +242,7 @@ async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
         at = [last - count + number for number in range(count)]
         await route.fulfill(json={**found, **flat, **lags, **alone, "at": at})
 
-    await page.route("**/ui/figures*", figures)
+    await page.route("**/ui/statistics*", figures)
     await shown.go("/")
     await expect(page.locator(".uplot")).to_have_count(6)
     # Pixels of the series' colour from the plot's top to its bottom, as shares of its height.

@@ -13,7 +13,7 @@ import msgspec
 from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
-from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, Kind, LoadRequest, Op, Row
+from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, LoadRequest, OpKind, Row, WriteOp
 from tocsin.engine.window import Window, revived
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
@@ -39,10 +39,10 @@ class Letter:
 class Owner:
     """One claim's holder, as the engine around the window would be."""
 
-    def __init__(self, node: int, incarnation: bytes, version: int, adrift: list[Flight], now: int) -> None:
+    def __init__(self, node: int, incarnation: bytes, epoch: int, adrift: list[Flight], now: int) -> None:
         self.node = node
         self.incarnation = incarnation
-        self.window = Window(0, version, incarnation, adrift=adrift)
+        self.window = Window(0, epoch, incarnation, adrift=adrift)
         self.letter: Letter | None = None
         self.load: tuple[LoadRequest, Loaded | None] | None = None
         self.waiting: list[Row] = []
@@ -66,7 +66,7 @@ class Interleaving:
         self.skew = [0, 0, 0]
         self.ledger = Ledger(self._broken)
         self.uuids = [rng.randbytes(16) for _ in range(5)]
-        self.busy: dict[bytes, Op] = {}
+        self.busy: dict[bytes, WriteOp] = {}
         self.letters: list[Letter] = []
         self.owners: list[Owner] = []
         self._claims = 0
@@ -100,7 +100,7 @@ class Interleaving:
     # ------------------------------------------------------------------ ownership
 
     def _claim(self, node: int) -> Owner:
-        version = self.store._shards[0].version if 0 in self.store._shards else 0
+        epoch = self.store._shards[0].epoch if 0 in self.store._shards else 0
         incarnation = bytes([node]) * 8 + self._claims.to_bytes(8, "big")
         adrift: list[Flight] = []
         for owner in [o for o in self.owners if o.node == node]:
@@ -108,7 +108,7 @@ class Interleaving:
             adrift = [flight for flights in owner.window.flights.values() for flight in flights]
             self._drop(owner)
         self._claims += 1
-        granted = at_once(self.store.claim(0, expected_version=version, owner=incarnation))
+        granted = at_once(self.store.claim(0, expected_epoch=epoch, owner=incarnation))
         owner = Owner(node, incarnation, granted, adrift, self.now)
         self.owners.append(owner)
         self.say("claim", node, granted)
@@ -124,7 +124,7 @@ class Interleaving:
 
     def _present(self) -> Owner | None:
         shard = self.store._shards[0]
-        return next((o for o in self.owners if (o.window.version, o.incarnation) == (shard.version, shard.owner)), None)
+        return next((o for o in self.owners if (o.window.epoch, o.incarnation) == (shard.epoch, shard.owner)), None)
 
     def fault(self) -> None:
         """Another node takes over once the lease allows it, a crash, a cut, a skewed clock."""
@@ -174,28 +174,28 @@ class Interleaving:
         owner = rng.choice(self.owners)
         if owner.cut_off:
             return
-        kind = rng.choice((Kind.CREATE, Kind.CREATE, Kind.UPDATE, Kind.DELETE))
+        kind = rng.choice((OpKind.CREATE, OpKind.CREATE, OpKind.UPDATE, OpKind.DELETE))
         due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
         due = due // 5 * 5 if rng.random() < 0.4 else due
         states = self.ledger.states(uuid)
         token = ABSENT
-        if kind is not Kind.DELETE:
+        if kind is not OpKind.DELETE:
             token = self.ledger.token(due, self.now)
         added = token not in states
         states.add(token)
-        op = Op(kind, uuid, "n")
-        if kind is Kind.CREATE:
+        op = WriteOp(kind, uuid, "n")
+        if kind is OpKind.CREATE:
             op.timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
-        elif kind is Kind.UPDATE:
+        elif kind is OpKind.UPDATE:
             op.changes = Changes(execute_at=due, payload=payload_of(token))
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
         op.reply = lambda answer: self._heard(uuid, token, added, answer)
         self.busy[uuid] = op
-        self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.version)
+        self.say("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
 
-    def _reply(self, op: Op, answer: Any) -> None:
+    def _reply(self, op: WriteOp, answer: Any) -> None:
         if op.reply is not None:
             op.reply(answer)
 
@@ -245,7 +245,7 @@ class Interleaving:
                 self._broken("TOO LATE", f"{op.uuid.hex()[:4]} is written {self.now - op.deadline_us} after its time")
         owner.letter = Letter(owner, batch)
         self.letters.append(owner.letter)
-        self.say("send", window.version, _seen(batch))
+        self.say("send", window.epoch, _seen(batch))
 
     def network(self, letter: Letter | None = None) -> None:
         """A batch arrives, is lost, or fails; or its answer comes back or not."""
@@ -275,7 +275,7 @@ class Interleaving:
         before = dict(shard.live)
         (result,) = at_once(self.store.apply([part]))
         letter.result = result
-        self.say("land", part.version, result.name)
+        self.say("land", part.epoch, result.name)
         if result is Applied.DURABLE:
             finished = {entry.row.generation for entry in letter.batch.finished}
             written = {row.uuid for row in part.upserts} | set(part.deletes)
@@ -323,7 +323,7 @@ class Interleaving:
         if owner is not self._present():
             self._drop(owner)
             return
-        self.say("unknown", owner.window.version)
+        self.say("unknown", owner.window.epoch)
         self._claim(owner.node)
 
     # ------------------------------------------------------------------ loader
@@ -349,19 +349,19 @@ class Interleaving:
             window.load_failed(request)
             return
         joined = window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
-        self.say("joined", window.version, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
+        self.say("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
 
     def truncate(self) -> None:
         """Memory is short."""
         owner = self._any_owner()
         if owner is not None and owner.window.rows:
             owner.window.truncate(self._rng.randrange(len(owner.window.rows)))
-            self.say("truncate", owner.window.version, owner.window.horizon[0])
+            self.say("truncate", owner.window.epoch, owner.window.horizon[0])
 
     # ------------------------------------------------------------------ dispatcher
 
     def dispatch(self, owner: Owner | None = None, *, ring: bool = False) -> None:
-        """A due row rings, waits for its destination, or is parked."""
+        """A due row rings, waits for its destination, or is suspended."""
         owner = owner or self._any_owner()
         if owner is None or self.now - owner.last_beat >= _LEASE:
             return
@@ -385,12 +385,12 @@ class Interleaving:
             owner.waiting.append(due)
         else:
             self.say("park", due.key[1].hex()[:4])
-            window.accept(Op(Kind.PARK, due.key[1], "n", expected=due.generation, reason="destination:h"))
+            window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
     def _ring(self, owner: Owner, row: Row) -> None:
         flight = owner.window.dispatch(row)
         if self._rng.random() < self._unsent_rate:
-            self.say("not sent", owner.window.version, row.key[1].hex()[:4])
+            self.say("not sent", owner.window.epoch, row.key[1].hex()[:4])
             self._unsent.add(flight)
             return
         if self._rung is not None:
@@ -398,7 +398,7 @@ class Interleaving:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
             self._rung.add(row.generation)
         token = token_of(row.timer.payload)
-        self.say("RING", owner.window.version, row.key[1].hex()[:4], token)
+        self.say("RING", owner.window.epoch, row.key[1].hex()[:4], token)
         self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
 
     def answer(self, *, finish: float = 0.6) -> None:
@@ -421,15 +421,15 @@ class Interleaving:
             conclusion = Again(timer, again)
         self.ledger.answered(flight.row.key[1], token, Answer.DONE if final else Answer.FAILED)
         decides = window.answered(flight, conclusion, self.now)
-        self.say("answer", window.version, flight.row.key[1].hex()[:4], token, final, decides)
+        self.say("answer", window.epoch, flight.row.key[1].hex()[:4], token, final, decides)
 
     def resume(self) -> None:
-        """What was parked comes back."""
+        """What was suspended comes back."""
         owner = self._any_owner()
         if owner is None or owner.cut_off:
             return
-        for row in at_once(self.store.load_parked(0, KEY_MIN, 2)).rows:
-            owner.window.accept(Op(Kind.RESUME, row.uuid, "n", expected=row.generation))
+        for row in at_once(self.store.load_suspended(0, KEY_MIN, 2)).rows:
+            owner.window.accept(WriteOp(OpKind.RESUME, row.uuid, "n", expected=row.generation))
 
     def _any_owner(self) -> Owner | None:
         return self._rng.choice(self.owners) if self.owners else None
@@ -463,7 +463,7 @@ class Interleaving:
         letter = owner.letter
         unsure = set(letter.batch.final) if letter is not None and letter.result is Applied.DURABLE else set()
         for uuid, stored in self.store._shards[0].live.items():
-            if stored.parked is not None or stored.key > window.horizon or uuid in unsure:
+            if stored.suspended is not None or stored.key > window.horizon or uuid in unsure:
                 continue
             row = window.rows.get(uuid)
             if (row is None or row.generation != stored.generation) and not window._known(revived(stored)):
@@ -493,7 +493,14 @@ class Interleaving:
         live = self.store._shards[0].live
         self.ledger.check_drained({uuid: token_of(decode_record(row.record).payload) for uuid, row in live.items()})
         window = owner.window
-        for part in (window.rows, window.held, window.retrying, window.finished, window._client_ops, window._parking):
+        for part in (
+            window.rows,
+            window.held,
+            window.retrying,
+            window.finished,
+            window._client_ops,
+            window._suspending,
+        ):
             if part:
                 self._broken("LEAKED", repr(part))
         if self.busy:
@@ -523,7 +530,7 @@ def _keep_all(namespace: str) -> tuple[HistoryMode, int]:
 
 def _seen(batch: Batch) -> str:
     part: ShardBatch = batch.store
-    upserts = [(row.execute_at, row.uuid.hex()[:4], row.parked is not None) for row in part.upserts]
+    upserts = [(row.execute_at, row.uuid.hex()[:4], row.suspended is not None) for row in part.upserts]
     mark = (part.delete_to[0], part.delete_to[1].hex()[:4]) if part.delete_to not in (None, KEY_MAX) else None
     return f"upserts {upserts} deletes {[uuid.hex()[:4] for uuid in part.deletes]} to {mark}"
 

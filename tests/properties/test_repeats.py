@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.simulation.link import at_once
-from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row, Standing
+from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
 from tocsin.engine.window import Window, revived
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
@@ -48,11 +48,11 @@ class Model:
         if timer.keys or failure or self.mode is HistoryMode.ALL:
             self.retained[uuid] = timer
 
-    def answer(self, op: Op, number: int) -> object:
+    def answer(self, op: WriteOp, number: int) -> object:
         """What the operation is answered, and its effect."""
         uuid = op.uuid
         former = self.live.get(uuid) or self.retained.get(uuid)
-        if op.kind is Kind.CREATE:
+        if op.kind is OpKind.CREATE:
             found = None if op.condition is None or former is None else self._found(op.condition, former)
             if found is not None:
                 return found
@@ -64,7 +64,7 @@ class Model:
             return self.live[uuid]
         if uuid not in self.live:
             return "gone"
-        if op.kind is Kind.UPDATE:
+        if op.kind is OpKind.UPDATE:
             self.live[uuid] = replace(self.live[uuid], firing=op_firing(op))
             return self.live[uuid]
         self.end(uuid, Status.CANCELED)
@@ -84,10 +84,10 @@ class Model:
         return other
 
 
-def op_firing(op: Op) -> str:
+def op_firing(op: WriteOp) -> str:
     """What the window calls the firing that an update begins."""
-    version, sequence = int.from_bytes(op.generation[:8], "big"), int.from_bytes(op.generation[-8:], "big")
-    return f"{version:x}-{sequence:x}"
+    epoch, sequence = int.from_bytes(op.generation[:8], "big"), int.from_bytes(op.generation[-8:], "big")
+    return f"{epoch:x}-{sequence:x}"
 
 
 class Run:
@@ -110,8 +110,8 @@ class Run:
         """Another owner; what the former one had in memory is gone."""
         self.claims += 1
         self.owner = self.claims.to_bytes(16, "big")
-        version = at_once(self.store.claim(0, expected_version=self.claims - 1, owner=self.owner))
-        self.window = Window(0, version, self.owner)
+        epoch = at_once(self.store.claim(0, expected_epoch=self.claims - 1, owner=self.owner))
+        self.window = Window(0, epoch, self.owner)
 
     def load(self) -> None:
         request = self.window.announce_load((self.now + self.rng.choice((5, 1_000)), b"\xff" * 16))
@@ -121,13 +121,13 @@ class Run:
 
     def accept(self) -> None:
         rng, uuid = self.rng, self.rng.choice(self.uuids)
-        kind = rng.choice((Kind.CREATE,) * 8 + (Kind.UPDATE, Kind.DELETE))
-        op = Op(kind, uuid, "n")
+        kind = rng.choice((OpKind.CREATE,) * 8 + (OpKind.UPDATE, OpKind.DELETE))
+        op = WriteOp(kind, uuid, "n")
         due = self.now + rng.choice((0, 0, 3, 20))
-        if kind is Kind.CREATE:
+        if kind is OpKind.CREATE:
             op.timer = Timer("n", uuid.hex()[:4], due, "http://h/?token=1", 0, 0, payload=msgspec.Raw(b"1"))
             op.condition = self.condition()
-        elif kind is Kind.UPDATE:
+        elif kind is OpKind.UPDATE:
             op.changes = Changes(execute_at=due)
         self.numbers[id(op)] = len(self.numbers)
         self.window.accept(op)
@@ -174,7 +174,7 @@ class Run:
 
     def check_answers(self, batch: Batch) -> None:
         for op, answer in zip(batch.ops, batch.answers, strict=True):
-            if op.kind > Kind.DELETE:
+            if op.kind > OpKind.DELETE:
                 continue
             expected = self.model.answer(op, self.numbers[id(op)])
             assert seen(answer, expected) == expected, (op.kind.name, op.condition, answer)

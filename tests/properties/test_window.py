@@ -10,7 +10,7 @@ _CHUNK = 500
 
 #: Seeds that found something once.
 REGRESSIONS = [
-    154,  # parked timers came back only at even ticks (a fault of the driver)
+    154,  # suspended timers came back only at even ticks (a fault of the driver)
     2193,  # set aside while due, rung after the wall clock had gone back
 ]
 

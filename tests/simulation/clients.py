@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
-from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.rows import OpKind, Row, WriteOp
 from tocsin.model.errors import (
     DefiniteFailure,
     Overloaded,
@@ -64,16 +64,16 @@ class Client:
         rng = self._rng
         await self._world.exists[self._namespace].wait()
         while self._patient and self._world.loop.time() < until_s:
-            await self._write(Kind.CREATE)
+            await self._write(OpKind.CREATE)
             await asyncio.sleep(rng.uniform(9, 14))
         while self._world.loop.time() < until_s:
             hasty = (0.0, rng.uniform(0, 0.2), rng.uniform(0, 2))
             await asyncio.sleep(rng.choice(hasty if self._world.storm else (0.0, rng.uniform(0, 1), rng.uniform(0, 6))))
             choice = rng.random()
             if choice < 0.5:
-                await self._write(Kind.CREATE)
+                await self._write(OpKind.CREATE)
             elif choice < 0.7:
-                await self._write(Kind.UPDATE)
+                await self._write(OpKind.UPDATE)
             elif choice < 0.95:
                 await self._delete()
             else:
@@ -85,16 +85,16 @@ class Client:
         due = now + int(wait * SECOND)
         return due // SECOND * SECOND if rng.random() < 0.3 else due
 
-    async def _write(self, kind: Kind) -> None:
+    async def _write(self, kind: OpKind) -> None:
         world, rng = self._world, self._rng
         states = world.ledger.states(self.uuid)
-        moves = kind is Kind.CREATE or rng.random() < 0.5
+        moves = kind is OpKind.CREATE or rng.random() < 0.5
         policy = rng.choice(_POLICIES)
         due = self._due()
         before = [world.ledger.due[token] for token in states if token != ABSENT]
         # An update that leaves the instant may meet any of the states, and a reschedule by the receiver.
         earliest = due if moves else min(before, default=0) if self._never_rescheduled(states) else 0
-        if kind is Kind.UPDATE:
+        if kind is OpKind.UPDATE:
             policy = _POLICIES[1]
         attempts_max = 0 if policy is None else policy.max_attempts
         token = world.ledger.token(earliest, world.true_us(), single=policy is None, attempts_max=attempts_max)
@@ -106,10 +106,10 @@ class Client:
         states.add(token)
         world.say("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
-        def op() -> Op:
-            if kind is Kind.CREATE:
-                return Op(kind, self.uuid, self._namespace, timer=msgspec.structs.replace(timer))
-            return Op(kind, self.uuid, self._namespace, changes=changes)
+        def op() -> WriteOp:
+            if kind is OpKind.CREATE:
+                return WriteOp(kind, self.uuid, self._namespace, timer=msgspec.structs.replace(timer))
+            return WriteOp(kind, self.uuid, self._namespace, changes=changes)
 
         answer, heard_all = await self._insist(op)
         world.say("client hears", self.uuid.hex()[:6], token, _word(answer))
@@ -139,7 +139,7 @@ class Client:
         world.ledger.delete_asked(self.uuid)
         states.add(ABSENT)
         world.say("client", "DELETE", self.uuid.hex()[:6])
-        answer, heard_all = await self._insist(lambda: Op(Kind.DELETE, self.uuid, self._namespace))
+        answer, heard_all = await self._insist(lambda: WriteOp(OpKind.DELETE, self.uuid, self._namespace))
         world.say("client hears", self.uuid.hex()[:6], "DELETE", _word(answer))
         if answer is None:
             world.ledger.acknowledged(self.uuid, ABSENT)
@@ -166,7 +166,7 @@ class Client:
             await asyncio.sleep(self._rng.uniform(0.0, 0.1) if self._world.storm else self._rng.uniform(0.05, 1.5))
         return (RequestExpired("no node took it") if isinstance(answer, _Refused) else answer), heard_all
 
-    async def _ask(self, op: Op) -> Row | TocsinError | None:
+    async def _ask(self, op: WriteOp) -> Row | TocsinError | None:
         anyone = [node for node in self._world.nodes if node.service is not None and not node.frozen]
         if anyone and self._rng.random() < 0.6:
             return await self._ask_anyone(self._rng.choice(anyone), op)
@@ -199,7 +199,7 @@ class Client:
         await asyncio.wait({answer}, timeout=8.0)
         return answer.result() if answer.done() else Unavailable("no answer in time")
 
-    async def _ask_anyone(self, node: Node, op: Op) -> Row | TocsinError | None:
+    async def _ask_anyone(self, node: Node, op: WriteOp) -> Row | TocsinError | None:
         """Through the node's use cases: it brings the write to the owner, or waits for one."""
         service = node.service
         assert service is not None
@@ -222,7 +222,7 @@ class Client:
             await asyncio.sleep(self._world.cluster_limits.message_age_max_us / 1e6)
         return answer.result() if answer.done() else Unavailable("no answer in time")
 
-    def _taken(self, node: Node, op: Op) -> None:
+    def _taken(self, node: Node, op: WriteOp) -> None:
         """As the node knows the namespace now, the timer is to be called, or as it is later."""
         payload = op.timer.payload if op.timer is not None else op.changes.payload if op.changes is not None else UNSET
         if payload is not UNSET and node.context is not None:

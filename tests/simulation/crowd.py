@@ -12,14 +12,14 @@ import msgspec
 
 from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import Kind, Op, Row
+from tocsin.engine.rows import OpKind, Row, WriteOp
 from tocsin.engine.supervisor import Supervisor
 from tocsin.engine.window import stored
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import Event
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
@@ -34,7 +34,7 @@ SECOND = 1_000_000
 class Call(NamedTuple):
     """A request that went out."""
 
-    ring: Ring
+    invocation: Invocation
     at_us: int
 
 
@@ -53,9 +53,9 @@ class Receivers:
         """The host."""
         return url.split("/")[2]
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Answers as the host does."""
-        host = self.destination(ring.url)
+        host = self.destination(invocation.url)
         outcome: Outcome = Response(200)
         delay_s, sent_at = 0.01, self._now_us()
         if self.unsent.get(host, 0) > 0:
@@ -64,8 +64,8 @@ class Receivers:
             asyncio.get_running_loop().call_later(0.001, done, Exchange(NotSent("NO_CONNECTION_SLOT"), None, 1_000))
             return
         if host.startswith("hung") and not self.healed:
-            outcome, delay_s = NoResponse("TIMEOUT"), ring.timeout_us / 1e6
-        self.calls.append(Call(ring, sent_at))
+            outcome, delay_s = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6
+        self.calls.append(Call(invocation, sent_at))
         exchange = Exchange(outcome, sent_at, int(delay_s * 1e6))
         asyncio.get_running_loop().call_later(delay_s, done, exchange)
 
@@ -114,11 +114,11 @@ class Crowd:
 
     def keep(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0,
-        shard: int = 0, parked: str | None = None,
+        shard: int = 0, suspended: str | None = None,
     ) -> None:  # fmt: skip
         """Puts a timer into the store, due so many seconds after the beginning."""
         row = self.row(name, host, due_s, namespace=namespace, octets=octets, timeout_s=timeout_s)
-        self._kept.setdefault(shard, []).append(stored(row, parked))
+        self._kept.setdefault(shard, []).append(stored(row, suspended))
 
     def row(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0
@@ -132,16 +132,18 @@ class Crowd:
     def create(self, name: str, host: str, due_s: float, *, namespace: str = "a", shard: int = 0) -> None:
         """A client's create, now."""
         timer = self._timer(name, host, due_s, namespace, 2, 30.0)
-        self.supervisor.shards[shard].accept(Op(Kind.CREATE, timer_uuid(namespace, name), namespace, timer=timer))
+        self.supervisor.shards[shard].accept(
+            WriteOp(OpKind.CREATE, timer_uuid(namespace, name), namespace, timer=timer)
+        )
 
     async def _fill(self) -> None:
         former = b"f" * 16
         for shard, rows in self._kept.items():
-            await self.store.claim(shard, expected_version=0, owner=former)
+            await self.store.claim(shard, expected_epoch=0, owner=former)
             batch = ShardBatch(shard, 1, former)
             batch.upserts = sorted(rows, key=lambda row: row.key)
             await self.store.apply([batch])
-            await self.store.release(shard, version=1, owner=former)
+            await self.store.release(shard, epoch=1, owner=former)
 
     def run(
         self,
@@ -174,9 +176,9 @@ class Crowd:
     def late_s(self, host: str = "fine") -> dict[str, float]:
         """How late the first call of each timer to the host was, by the timer's id."""
         late: dict[str, float] = {}
-        for ring, at_us in self.receivers.calls:
-            if self.receivers.destination(ring.url) == host:
-                late.setdefault(ring.timer_id, (at_us - max(ring.execute_at, EPOCH_US)) / SECOND)
+        for invocation, at_us in self.receivers.calls:
+            if self.receivers.destination(invocation.url) == host:
+                late.setdefault(invocation.timer_id, (at_us - max(invocation.execute_at, EPOCH_US)) / SECOND)
         return late
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.namespace import Namespace
-from tocsin.ports.store import Applied, Found, Key, Loaded, Member, ShardBatch, ShardState
+from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState
 from tocsin.stores.memory import MemoryStore
 
 T = TypeVar("T")
@@ -98,18 +98,18 @@ class Link:
         return await self._call(self._store.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         def work() -> Coroutine[Any, Any, int | None]:
-            self._say("claim arrives", shard_id, expected_version, owner.hex()[:4])
+            self._say("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
             return self._store.claim(
-                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
             )
 
         return await self._call(work, writes="claim")
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
-        return await self._call(lambda: self._store.release(shard_id, version=version, owner=owner), writes="release")
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
+        return await self._call(lambda: self._store.release(shard_id, epoch=epoch, owner=owner), writes="release")
 
     async def heartbeat(self, member: Member) -> int:
         began = asyncio.get_running_loop().time()
@@ -138,20 +138,20 @@ class Link:
         for batch in batches:
             self._say(
                 "batch",
-                f"shard {batch.shard_id} v{batch.version} of {batch.owner.hex()[:4]}",
-                [(row.execute_at, row.uuid.hex()[:6], row.generation[-1], row.parked) for row in batch.upserts],
+                f"shard {batch.shard_id} v{batch.epoch} of {batch.owner.hex()[:4]}",
+                [(row.execute_at, row.uuid.hex()[:6], row.generation[-1], row.suspended) for row in batch.upserts],
                 [uuid.hex()[:6] for uuid in batch.deletes],
                 batch.delete_to and (batch.delete_to[0], batch.delete_to[1].hex()[:6]),
             )
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         # A page may be cut short for reasons of the database's own; only `complete_to` says how far it reaches.
         if limit > 1 and self._rng.random() < 0.2:
             limit = self._rng.randint(1, limit)
         return await self._call(lambda: self._store.load(shard_id, after, up_to, limit))
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
-        return await self._call(lambda: self._store.load_parked(shard_id, after, limit))
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
+        return await self._call(lambda: self._store.load_suspended(shard_id, after, limit))
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         return await self._call(lambda: self._store.fetch(shard_id, uuids))

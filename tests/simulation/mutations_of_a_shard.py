@@ -11,7 +11,7 @@ SUPERVISOR = "engine/supervisor.py"
 _RARE = "tests/simulation/test_rare_orders.py::"
 _WINDOW = "tests/unit/test_window.py::"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
-_FENCE = "return shard if shard is not None and (shard.version, shard.owner) == (version, owner) else None"
+_FENCE = "return shard if shard is not None and (shard.epoch, shard.owner) == (epoch, owner) else None"
 
 
 MUTATIONS = [
@@ -24,13 +24,13 @@ MUTATIONS = [
                 MEMORY,
                 _FENCE,
                 'former = getattr(shard, "former", None)\n'
-                "        return shard if shard and (version, owner) in ((shard.version, shard.owner), former) "
+                "        return shard if shard and (epoch, owner) in ((shard.epoch, shard.owner), former) "
                 "else None",
             ),
             (
                 MEMORY,
-                "        shard.version += 1\n",
-                "        shard.former = (shard.version, shard.owner)\n        shard.version += 1\n",
+                "        shard.epoch += 1\n",
+                "        shard.former = (shard.epoch, shard.owner)\n        shard.epoch += 1\n",
             ),
         ],
     ),
@@ -39,8 +39,8 @@ MUTATIONS = [
         "unknown outcome re-read without a new claim",
         3,
         "engine/supervisor.py",
-        "state.version > shard.last_version:",
-        "state.version >= shard.last_version:",
+        "state.epoch > shard.last_epoch:",
+        "state.epoch >= shard.last_epoch:",
     ),
     one(
         "commit does not enter the window",
@@ -84,9 +84,9 @@ MUTATIONS = [
         10,
         WINDOW,
         "                self._forget_client_op(op.uuid)\n                self._reinstate(op.uuid, boot_us)\n"
-        "            elif op.kind is Kind.PARK",
+        "            elif op.kind is OpKind.SUSPEND",
         "                self._forget_client_op(op.uuid)\n                if op.uuid not in batch.final:\n"
-        "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is Kind.PARK",
+        "                    self._reinstate(op.uuid, boot_us)\n            elif op.kind is OpKind.SUSPEND",
         _WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
     ),
     one(
@@ -116,7 +116,7 @@ MUTATIONS = [
         "generation counted per timer",
         10,
         WINDOW,
-        "        op.generation = generation(self.version, self.incarnation, self._sequence)\n",
+        "        op.generation = generation(self.epoch, self.incarnation, self._sequence)\n",
         "        last = self._present(op.uuid)\n"
         "        count = int.from_bytes(last.generation[-8:], 'big') + 1 if last is not None else 1\n"
         "        op.generation = generation(1, bytes(16), count)\n",

@@ -97,10 +97,10 @@ MUTATIONS = [
             ),
             (
                 WINDOW,
-                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
+                "            elif op.kind is OpKind.SUSPEND:\n                self._suspending.pop(op.uuid, None)\n"
                 "        for op in results",
-                "            elif op.kind is Kind.PARK:\n                self._parking.pop(op.uuid, None)\n"
-                "            elif op.kind is Kind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:\n"
+                "            elif op.kind is OpKind.SUSPEND:\n                self._suspending.pop(op.uuid, None)\n"
+                "            elif op.kind is OpKind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:\n"
                 "                self.pending.append(op)\n        for op in results",
             ),
         ],
@@ -148,15 +148,15 @@ MUTATIONS = [
         [
             (
                 WINDOW,
-                "        if op.kind <= Kind.HAND_OVER:\n            uuid = op.uuid\n",
-                "        if op.kind is Kind.DELETE:\n            seen = self._present(op.uuid)\n"
+                "        if op.kind <= OpKind.HAND_OVER:\n            uuid = op.uuid\n",
+                "        if op.kind is OpKind.DELETE:\n            seen = self._present(op.uuid)\n"
                 "            op.expected = seen.generation if seen is not None else b''\n"
-                "        if op.kind <= Kind.HAND_OVER:\n            uuid = op.uuid\n",
+                "        if op.kind <= OpKind.HAND_OVER:\n            uuid = op.uuid\n",
             ),
             (
                 WINDOW,
-                "        if kind is Kind.DELETE:\n            assert present is not None\n",
-                "        if kind is Kind.DELETE:\n            assert present is not None\n"
+                "        if kind is OpKind.DELETE:\n            assert present is not None\n",
+                "        if kind is OpKind.DELETE:\n            assert present is not None\n"
                 "            if op.expected and present.generation != op.expected:\n                return None\n",
             ),
         ],
@@ -166,7 +166,7 @@ MUTATIONS = [
         16,
         WINDOW,
         "        self.pending.append(op)\n\n    def _firing",
-        "        self.pending.append(op)\n        if op.kind is Kind.DELETE and op.reply is not None:\n"
+        "        self.pending.append(op)\n        if op.kind is OpKind.DELETE and op.reply is not None:\n"
         "            op.reply(None)\n            op.reply = None\n\n    def _firing",
     ),
     one(
@@ -181,9 +181,9 @@ MUTATIONS = [
         "result applied to whatever there is",
         25,
         WINDOW,
-        "        if present is None or present.generation != op.expected:\n            return None\n        if kind is Kind.CONCLUDE",
-        "        if present is None or present.generation != op.expected and kind is not Kind.CONCLUDE:\n"
-        "            return None\n        if kind is Kind.CONCLUDE",
+        "        if present is None or present.generation != op.expected:\n            return None\n        if kind is OpKind.CONCLUDE",
+        "        if present is None or present.generation != op.expected and kind is not OpKind.CONCLUDE:\n"
+        "            return None\n        if kind is OpKind.CONCLUDE",
         _WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
     ),
     one(
@@ -215,7 +215,13 @@ MUTATIONS = [
         "if abs(drift) > self._context.limits.clock_skew_max_us:",
         "if False:",
     ),
-    one("parked timers forgotten", 14, "engine/parking.py", "suspended.found | suspended.lately", "suspended.found"),
+    one(
+        "suspended timers forgotten",
+        14,
+        "engine/suspension.py",
+        "suspended.found | suspended.lately",
+        "suspended.found",
+    ),
     one(
         "what waits for a hung host fills the window",
         14,
@@ -256,10 +262,10 @@ MUTATIONS = [
         "            self._add(row)",
     ),
     one(
-        "forwarded write taken in any version",
+        "forwarded write taken in any epoch",
         19,
         "service.py",
-        "version not in (None, window.version):",
+        "epoch not in (None, window.epoch):",
         "False:",
         _FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
     ),

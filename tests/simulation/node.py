@@ -137,7 +137,7 @@ class Node:
             observe=self._observe,
             dial_with=self._world.network.dial_from(self, incarnation),
         )
-        supervisor.tell_others = self.cluster.tell_others
+        supervisor.announce = self.cluster.announce
         service.connect(self.cluster.router, self.cluster)
         self._world.network.listen(self, self.cluster, incarnation)
         return service

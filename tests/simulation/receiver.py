@@ -12,7 +12,7 @@ import msgspec
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import format_instant
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 
 from .ledger import Answer
 
@@ -63,20 +63,20 @@ class Receiver:
         """The host."""
         return url.split("/")[2]
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Decides at once how this call will end."""
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
-        token = token_of(ring.payload)
-        uuid = timer_uuid(ring.namespace, ring.timer_id)
+        token = token_of(invocation.payload)
+        uuid = timer_uuid(invocation.namespace, invocation.timer_id)
         if not world.healed and rng.random() < world.unsent_rate:
             # No connection, no descriptor: the receiver sees nothing of it.
             world.say("not sent", self._node.name, uuid.hex()[:6], token)
             loop.call_later(rng.choice((0.0001, 0.1, 1.0)), self._report, done, Exchange(NotSent("NO_SLOT"), None, 0))
             return
-        world.rang(uuid, token, ring, self._node, self._now_us())
-        outcome, delay_s, answer = self._decide(token, ring)
-        if delay_s * 1e6 >= ring.timeout_us:
-            outcome, delay_s, answer = NoResponse("TIMEOUT"), ring.timeout_us / 1e6, Answer.FAILED
+        world.rang(uuid, token, invocation, self._node, self._now_us())
+        outcome, delay_s, answer = self._decide(token, invocation)
+        if delay_s * 1e6 >= invocation.timeout_us:
+            outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED
         delay_s = max(delay_s, 0.0001)
         if world.faulty and rng.random() < 0.02:
             # Received and answered, but too late for the service.
@@ -95,20 +95,20 @@ class Receiver:
         if self.connected:
             done(exchange)
 
-    def _decide(self, token: int, ring: Ring) -> tuple[Outcome, float, Answer]:
+    def _decide(self, token: int, invocation: Invocation) -> tuple[Outcome, float, Answer]:
         """(outcome, seconds, what that says)."""
         world, rng = self._world, self._rng
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
-        hangs = ring.namespace == CROWD_NAMESPACE and not world.healed
+        hangs = invocation.namespace == CROWD_NAMESPACE and not world.healed
         if not hangs and (world.healed or chance < 0.5):
             return (
                 Response(200, rng.choice((b"", b'{"ok":true}'))),
                 min(delay_s, 0.2) if world.healed else delay_s,
                 Answer.DONE,
             )
-        if hangs or self.destination(ring.url) in world.broken_hosts or chance < 0.6:
-            return NoResponse("TIMEOUT"), ring.timeout_us / 1e6, Answer.FAILED
+        if hangs or self.destination(invocation.url) in world.broken_hosts or chance < 0.6:
+            return NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, Answer.FAILED
         if chance < 0.75:
             return Response(500), delay_s, Answer.FAILED
         if chance < 0.8:
@@ -119,7 +119,7 @@ class Receiver:
             return Response(200, b'{"ok":false}'), delay_s, Answer.FAILED
         if chance < 0.9:
             return Response(200, b"<html>"), delay_s, Answer.DONE
-        due = ring.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
+        due = invocation.fired_at + int(rng.choice((-1e6, 0.0, 0.5e6, 5e6, 25e6)))
         child = world.ledger.token(
             due,
             world.true_us(),

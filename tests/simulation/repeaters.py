@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.engine.rows import Kind, Op, Row, Standing
+from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import TimerExists, TocsinError
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
@@ -51,9 +51,9 @@ class Repeater(Client):
                 await self._create(rng.choice((OnConflict.KEEP, OnConflict.REJECT)), keyed=False)
             elif choice < 0.92:
                 self._remembered.clear()
-                await self._write(Kind.CREATE)
+                await self._write(OpKind.CREATE)
             elif choice < 0.95:
-                await self._write(Kind.UPDATE)
+                await self._write(OpKind.UPDATE)
             else:
                 await self._delete()
         # What is left of the time is for the timer to end.
@@ -110,10 +110,10 @@ class Repeater(Client):
                 "NOT REPEATED", f"{self.uuid.hex()[:6]}: token {token} is remembered, answered {_word(answer)}"
             )
 
-    def _op(self, timer: Timer, condition: Condition) -> Op:
+    def _op(self, timer: Timer, condition: Condition) -> WriteOp:
         late_us = max(self._world.true_us() - timer.execute_at, 0) if self._rng.random() < 0.3 else 0
         sent = msgspec.structs.replace(timer, execute_at=timer.execute_at + late_us)
-        return Op(Kind.CREATE, self.uuid, self._namespace, timer=sent, condition=condition)
+        return WriteOp(OpKind.CREATE, self.uuid, self._namespace, timer=sent, condition=condition)
 
     # ------------------------------------------------------------------ answers
 
@@ -163,7 +163,7 @@ class Repeater(Client):
         if heard_all:
             states.discard(token)
 
-    async def _write(self, kind: Kind) -> None:
+    async def _write(self, kind: OpKind) -> None:
         await super()._write(kind)
         # Not every namespace keeps a trace of what has no key.
         self._world.ledger.created.discard(self.uuid)

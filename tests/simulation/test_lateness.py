@@ -9,8 +9,8 @@ import pytest
 
 from tests.simulation.crowd import Crowd
 from tocsin.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
-from tocsin.ports.observer import AttemptFinished, RowParked
-from tocsin.ports.store import Key, Loaded
+from tocsin.ports.observer import AttemptFinished, TimerSuspended
+from tocsin.ports.store import FireKey, Loaded
 
 #: A node that has just started suspends what can't go before it comes to what can.
 LATE_S_MAX = 3.0
@@ -41,7 +41,7 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
         crowd.keep(f"h{i}", f"hung{i % 2}", -60 + i / 1_000, timeout_s=5.0)
     for i in range(300):
         # Suspended long ago, with its reason gone, and behind all that can't go.
-        crowd.keep(f"f{i}", "fine", -30 + i / 1_000, parked="destination:fine" if i % 2 else "namespace:a")
+        crowd.keep(f"f{i}", "fine", -30 + i / 1_000, suspended="destination:fine" if i % 2 else "namespace:a")
 
     async def heal() -> None:
         await asyncio.sleep(39)
@@ -49,9 +49,9 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
         crowd.receivers.healed = True
 
     crowd.run(75, heal)
-    called = {call.ring.timer_id for call in crowd.receivers.calls}
+    called = {call.invocation.timer_id for call in crowd.receivers.calls}
     assert len(called) == 800
-    suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, RowParked))
+    suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, TimerSuspended))
     # Without a gap between going and coming back it would be once a second.
     assert max(suspensions.values()) <= 6
 
@@ -59,19 +59,19 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
 def test_what_comes_back_little_by_little_does_not_have_everything_read_each_time() -> None:
     crowd = Crowd(shards=1, window_timers_max=2_000, destination_in_flight_max=10)
     for i in range(30_000):
-        crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", parked="namespace:b")
+        crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", suspended="namespace:b")
     for i in range(3_000):
         crowd.keep(f"h{i}", "hung", -30 + i / 1_000, timeout_s=0.2)
     crowd.paused = {"b"}
     reads = 0
-    load_parked = crowd.store.load_parked
+    load_suspended = crowd.store.load_suspended
 
-    async def counted(shard_id: int, after: Key, limit: int) -> Loaded:
+    async def counted(shard_id: int, after: FireKey, limit: int) -> Loaded:
         nonlocal reads
         reads += 1
-        return await load_parked(shard_id, after, limit)
+        return await load_suspended(shard_id, after, limit)
 
-    crowd.store.load_parked = counted  # type: ignore[method-assign]
+    crowd.store.load_suspended = counted  # type: ignore[method-assign]
     crowd.run(60)
     assert len(crowd.late_s("hung")) > 1_000
     assert not crowd.late_s("fine")
@@ -111,14 +111,14 @@ def test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing() -> None:
     assert len(late) == 20
     # 20, 40, 80 … ms after one another, at most a second.
     assert 0 < max(late.values()) < 3
-    assert {call.ring.attempt for call in crowd.receivers.calls} == {1}
-    assert all(call.ring.fired_at == call.at_us for call in crowd.receivers.calls)
+    assert {call.invocation.attempt for call in crowd.receivers.calls} == {1}
+    assert all(call.invocation.fired_at == call.at_us for call in crowd.receivers.calls)
     assert crowd.receivers.refused == 30
     assert {event.outcome for event in crowd.events if isinstance(event, AttemptFinished)} == {"done"}
     for versions in crowd.store._shards[0].history.values():
         (row,) = versions.values()
         assert row.status == "completed"
-    assert not [event for event in crowd.events if isinstance(event, RowParked)]
+    assert not [event for event in crowd.events if isinstance(event, TimerSuspended)]
 
 
 def test_destinations_that_do_not_answer_are_forgotten() -> None:

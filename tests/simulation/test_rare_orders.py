@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
 from tocsin.engine.membership import is_leaving
-from tocsin.engine.rows import Kind, Op, Reply
+from tocsin.engine.rows import OpKind, Reply, WriteOp
 from tocsin.engine.window import stored
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
@@ -30,8 +30,8 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
         crowd.clock.jump(-400_000)
 
     crowd.run(10, set_back)
-    assert [call.ring.timer_id for call in crowd.receivers.calls] == ["t0", "t1"]
-    assert all(call.ring.fired_at >= call.ring.execute_at for call in crowd.receivers.calls)
+    assert [call.invocation.timer_id for call in crowd.receivers.calls] == ["t0", "t1"]
+    assert all(call.invocation.fired_at >= call.invocation.execute_at for call in crowd.receivers.calls)
 
 
 def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> None:
@@ -46,12 +46,12 @@ def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> N
         admission = crowd.supervisor.dispatcher._admission
         assert "fine" in admission.destinations
         assert admission.blocked
-        crowd.supervisor.shards[0].accept(Op(Kind.DELETE, timer_uuid("a", "w"), "a"))
+        crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "w"), "a"))
         await asyncio.sleep(15)
         assert "fine" not in admission.destinations
 
     crowd.run(25, cancel)
-    assert "w" not in {call.ring.timer_id for call in crowd.receivers.calls}
+    assert "w" not in {call.invocation.timer_id for call in crowd.receivers.calls}
 
 
 def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
@@ -60,15 +60,15 @@ def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
     claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
 
     async def claim_once_it_woke(
-        shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         tries.append(standing_still)
         await crowd.store.heartbeat(Member(OTHER, "o", "", 8))
-        return await claim(shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still)
+        return await claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
 
     async def before() -> None:
         await crowd.store.heartbeat(Member(OTHER, "o", "", 7))
-        await claim(0, expected_version=0, owner=OTHER)
+        await claim(0, expected_epoch=0, owner=OTHER)
         crowd.store.claim = claim_once_it_woke  # type: ignore[method-assign]
 
     crowd.run(10, before=before)
@@ -111,11 +111,11 @@ def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
 
     rows = list[list[Member]]()
 
-    async def release(shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(shard_id: int, *, epoch: int, owner: bytes) -> bool:
         # By then the slow one has arrived.
         await asyncio.sleep(0.3)
         rows.append(list(await crowd.store.members()))
-        return await give_back(shard_id, version=version, owner=owner)
+        return await give_back(shard_id, epoch=epoch, owner=owner)
 
     give_back = crowd.store.release
     crowd.store.heartbeat, crowd.store.release = heartbeat, release  # type: ignore[method-assign]
@@ -128,9 +128,9 @@ def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
 def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:
     crowd = Crowd()
     crowd.keep("t", "hung", 5, timeout_s=4)
-    brought: list[tuple[int, Kind, float]] = []
+    brought: list[tuple[int, OpKind, float]] = []
 
-    def submit(shard_id: int, op: Op, reply: Reply) -> None:
+    def submit(shard_id: int, op: WriteOp, reply: Reply) -> None:
         brought.append((shard_id, op.kind, crowd.loop.time()))
         reply(None)
 
@@ -145,7 +145,7 @@ def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_own
 
     crowd.run(10, leave)
     ((shard_id, kind, at_s),) = brought
-    assert (shard_id, kind) == (0, Kind.CONCLUDE)
+    assert (shard_id, kind) == (0, OpKind.CONCLUDE)
     assert at_s >= 9
 
 
@@ -160,12 +160,12 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
         store, shard = crowd.store, crowd.supervisor.shards[0]
         assert shard.window is not None
         shard.lose("fenced")
-        theirs = await store.claim(0, expected_version=1, owner=OTHER)
+        theirs = await store.claim(0, expected_epoch=1, owner=OTHER)
         assert theirs == 2
         batch = ShardBatch(0, theirs, OTHER)
         batch.upserts = [created]
         await store.apply([batch])
-        ours = await store.claim(0, expected_version=theirs, owner=crowd.context.incarnation)
+        ours = await store.claim(0, expected_epoch=theirs, owner=crowd.context.incarnation)
         assert ours == 3
         shard.own(ours)
 
@@ -173,7 +173,7 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
         shard, read = crowd.supervisor.shards[0], crowd.store.fetch
         assert shard.window is not None
         # Without a poke of the lane, whose part this scenario plays.
-        shard.window.accept(Op(Kind.DELETE, created.uuid, "a", reply=lambda answer: None))
+        shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda answer: None))
 
         async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
             found = await read(shard_id, uuids)
@@ -186,7 +186,7 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
         crowd.store.fetch = read  # type: ignore[method-assign]
         if lost == "after the reading":
             await change_hands()
-        shard.window.accept(Op(Kind.DELETE, created.uuid, "a", reply=answers.append))
+        shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
         assert shard.assemble(100, 0) is None
         shard.lane.poke(shard, urgent=True)
 

@@ -18,7 +18,7 @@ _HERE = Path(__file__).parents[2]
 
 #: Seeds that found something once.
 REGRESSIONS = [
-    8,  # a destination with a single waiting place never took back what was parked for it
+    8,  # a destination with a single waiting place never took back what was suspended for it
     296,  # an update with an unknown outcome, done after all
     415,  # one undecodable row, loaded again and again while memory was short, counted as many
     1188,  # the shard was lost while its finished timers were deleted one at a time

@@ -64,8 +64,8 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                     yield "finished exhausted"
             case [_, "batch", place, *_]:
                 # Such as "shard 1 v3 of 8c1f".
-                _, shard, version, *_ = place.split()
-                number = int(version[1:])
+                _, shard, epoch, *_ = place.split()
+                number = int(epoch[1:])
                 if number < versions.get(shard, 0):
                     yield "a write of a former owner"
                 versions[shard] = max(versions.get(shard, 0), number)

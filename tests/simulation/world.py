@@ -18,7 +18,7 @@ from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.timer import NULL_PAYLOAD, Timer, decode_record
-from tocsin.ports.callback import Ring
+from tocsin.ports.callback import Invocation
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
@@ -168,23 +168,28 @@ class World:
         """The trace's hash: equal for equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
 
-    def rang(self, uuid: bytes, token: int, ring: Ring, node: Node, node_now: int) -> None:
+    def rang(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
         """A receiver was called."""
-        self.say("RING", node.name, uuid.hex()[:6], token, "attempt", ring.attempt)
-        if self.fired.setdefault(ring.message_id, token) != token:
-            self.broken("REUSED ID", f"{ring.message_id} brought token {self.fired[ring.message_id]}, and now {token}")
+        self.say("RING", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
+        if self.fired.setdefault(invocation.message_id, token) != token:
+            self.broken(
+                "REUSED ID",
+                f"{invocation.message_id} brought token {self.fired[invocation.message_id]}, and now {token}",
+            )
         # A jump within the allowance goes unnoticed until the next heartbeat; a slow heartbeat leaves a doubt.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
         # The first attempt came when the node's clock had reached the instant; that may have been set back since.
-        own_now = node_now if ring.attempt == 1 else max(node_now, self.ledger.due[token])
+        own_now = node_now if invocation.attempt == 1 else max(node_now, self.ledger.due[token])
         self.ledger.rang(uuid, token, own_now, self.true_us(), doubt_us, node.name)
-        self.ledger.fired_as(token, ring.message_id)
-        self.ledger.called(ring.namespace, token, secret_number(ring.secrets[0] if ring.secrets else None), node.name)
-        self.ledger.sent(uuid, ring.attempt)
-        if ring.attempt == 1 and ring.namespace != CROWD_NAMESPACE:
-            self._check_late(uuid, token, ring)
+        self.ledger.fired_as(token, invocation.message_id)
+        self.ledger.called(
+            invocation.namespace, token, secret_number(invocation.secrets[0] if invocation.secrets else None), node.name
+        )
+        self.ledger.sent(uuid, invocation.attempt)
+        if invocation.attempt == 1 and invocation.namespace != CROWD_NAMESPACE:
+            self._check_late(uuid, token, invocation)
 
-    def _check_late(self, uuid: bytes, token: int, ring: Ring) -> None:
+    def _check_late(self, uuid: bytes, token: int, invocation: Invocation) -> None:
         """Where nothing is wrong, or everything is put right, timers are on time, whatever else hangs."""
         limits = self.limits
         if limits.callbacks_in_flight_max < 50 or limits.resume_rows < 50:
@@ -194,12 +199,12 @@ class World:
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
-        host = ring.url.split("/")[2]
+        host = invocation.url.split("/")[2]
         promised_us = self.ledger.late_since(token)
         if promised_us is None or host in self.broken_hosts:
             return
         answering_us = max(self.answering_since_us.get(host, 0), self.healed_at_us if self.faulty else 0)
-        late_us = self.true_us() - max(promised_us, ring.execute_at, answering_us)
+        late_us = self.true_us() - max(promised_us, invocation.execute_at, answering_us)
         roomy = limits.destination_in_flight_max >= 50 and limits.destination_waiting_max >= 100
         usual_us = LATE_US_MAX if roomy else LATE_FEW_SLOTS_US_MAX
         if late_us > (LATE_HEALED_US_MAX if self.faulty else usual_us) and (self.healed or not self.faulty):
@@ -306,25 +311,25 @@ class World:
             rows[shard_id].append(stored(Row((due, uuid), generation(0, bytes(16), number), timer, 0)))
         former = b"f" * 16
         for shard_id, upserts in rows.items():
-            await self.store.claim(shard_id, expected_version=0, owner=former)
+            await self.store.claim(shard_id, expected_epoch=0, owner=former)
             batch = ShardBatch(shard_id, 1, former)
             batch.upserts = sorted(upserts, key=lambda row: row.key)
             await self.store.apply([batch])
-            await self.store.release(shard_id, version=1, owner=former)
+            await self.store.release(shard_id, epoch=1, owner=former)
 
     async def _drain(self) -> None:
         deadline = self.loop.time() + DRAIN_S_MAX
         while self.loop.time() < deadline:
             await asyncio.sleep(1.0)
-            if all(row.parked and row.parked.startswith("bad_record") for row in self.live_rows()):
+            if all(row.suspended and row.suspended.startswith("bad_record") for row in self.live_rows()):
                 return
             self.ledger.check(self.stored_tokens())
 
     def _reckon(self) -> None:
         self.ledger.check_drained(self.stored_tokens())
         for row in self.live_rows():
-            if not (row.namespace == BAD_NAMESPACE and row.parked and row.parked.startswith("bad_record")):
-                self.broken("STUCK", f"{row.uuid.hex()[:6]} is still stored, parked: {row.parked}")
+            if not (row.namespace == BAD_NAMESPACE and row.suspended and row.suspended.startswith("bad_record")):
+                self.broken("STUCK", f"{row.uuid.hex()[:6]} is still stored, suspended: {row.suspended}")
         if not self.faulty and self.ledger.duplicates:
             self.broken("DUPLICATE", f"{self.ledger.duplicates} in a run without faults")
         for node in self.nodes:

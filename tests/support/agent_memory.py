@@ -28,7 +28,7 @@ class MemoryTables:
     tags: dict[Key, set[str]] = field(default_factory=dict)
     outbox: list[OutboxRow] = field(default_factory=list)
     published: dict[int, int] = field(default_factory=dict)
-    parked: dict[int, str] = field(default_factory=dict)
+    suspended: dict[int, str] = field(default_factory=dict)
     failures: dict[int, tuple[int, str]] = field(default_factory=dict)
     fail_next: list[Exception] = field(default_factory=list)
     told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
@@ -176,7 +176,7 @@ class MemoryOutbox:
         found = [
             row
             for row in tables.outbox
-            if row.number > after and row.number not in tables.published and row.number not in tables.parked
+            if row.number > after and row.number not in tables.published and row.number not in tables.suspended
         ][:limit]
         await asyncio.sleep(0)
         tables.stumble()
@@ -192,10 +192,10 @@ class MemoryOutbox:
         await asyncio.sleep(0)
         self._tables.failures[number] = (attempts, error)
 
-    async def park(self, number: int, error: str, at_us: int) -> None:
+    async def suspend(self, number: int, error: str, at_us: int) -> None:
         await asyncio.sleep(0)
         self._tables.stumble()
-        self._tables.parked[number] = error
+        self._tables.suspended[number] = error
         await self._notify()
 
     async def purge(self, published_before_us: int, limit: int) -> int:
@@ -207,10 +207,10 @@ class MemoryOutbox:
         return len(old)
 
     async def all_settled(self, timeout_s: float = PATIENCE_S) -> None:
-        """Returns when every row is published or parked."""
+        """Returns when every row is published or suspended."""
         async with asyncio.timeout(timeout_s), self.marked:
             await self.marked.wait_for(
-                lambda: len(self._tables.published) + len(self._tables.parked) >= len(self._tables.outbox)
+                lambda: len(self._tables.published) + len(self._tables.suspended) >= len(self._tables.outbox)
             )
 
     async def _notify(self) -> None:

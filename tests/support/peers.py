@@ -16,7 +16,7 @@ from tocsin.cluster.wire import Http, HttpAnswer
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import FiguresReport, NodeReport, Owner, Write, WriteKind
+from tocsin.ports.forward import NodeReport, Owner, StatisticsReport, Write, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.testing.clock import FakeClock
 
@@ -54,10 +54,10 @@ class Pipe:
 
 
 class Owned:
-    """The owner's shards: holds what it accepts; refuses another version than `version`."""
+    """The owner's shards: holds what it accepts; refuses another epoch than `epoch`."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.version = 3
+        self.epoch = 3
         self.accepted: list[tuple[Write, partial]] = []
         #: What it knows of namespaces, and what a reading brings, once `reads` is set.
         self.namespace_version = self.stored_version = 1
@@ -72,9 +72,9 @@ class Owned:
         await self.reads.wait()
         self.namespace_version = self.stored_version
 
-    def accept(self, write: Write, version: int | None, settle) -> None:
-        if version != self.version:
-            raise ShardMoved("another version")
+    def accept(self, write: Write, epoch: int | None, settle) -> None:
+        if epoch != self.epoch:
+            raise ShardMoved("another epoch")
         if write.deadline_us <= self._clock.boottime_us():
             raise RequestExpired("late")
         self.accepted.append((write, settle))
@@ -86,13 +86,13 @@ class Map:
     incarnation = b"a" * 16
 
     def __init__(self) -> None:
-        self.version = 3
+        self.epoch = 3
         self.nobody = False
 
     def owner(self, shard_id: int) -> Owner | None:
-        return None if self.nobody else Owner(b"b" * 16, self.version, "there")
+        return None if self.nobody else Owner(b"b" * 16, self.epoch, "there")
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         pass
 
 
@@ -116,7 +116,7 @@ class Pair:
         #: The body of the owner's answers to relayed requests; None: it fails.
         self.serves: bytes | None = b""
         #: What the owner says that it counted; None: its release doesn't tell.
-        self.counted: FiguresReport | None = None
+        self.counted: StatisticsReport | None = None
         self.link = PeerLink(
             b"b" * 16, "there", dial=self._dial, placement=self.map, clock=self.here, limits=self.limits,
             observe=self.events.append, spawn=self._spawn,
@@ -143,7 +143,7 @@ class Pair:
             self.session.void()
         self.session = PeerSession(
             self.theirs, local=self.owned, placement=self.map, report=lambda: NodeReport("1", True, None, False, []),
-            figures=lambda after_us: self.counted, serve=self._serve, clock=self.there, limits=self.limits,
+            statistics=lambda after_us: self.counted, serve=self._serve, clock=self.there, limits=self.limits,
             spawn=self._spawn, ended=lambda session: None,
         )  # fmt: skip
         end.opened(self.ours)

@@ -467,7 +467,7 @@ class TestWatchdog:
             if isinstance(event, AgentStepFailed):
                 failures.append(event)
             elif isinstance(event, CallRescued):
-                rescued.ring()
+                rescued.wake()
 
         world.clock.advance(2 * SECOND)
         world.tables.fail_next += [StoreUnavailable("gone"), RuntimeError("a fault")]

@@ -17,8 +17,8 @@ from tocsin.agent.events import (
     AgentEvent,
     AgentPurged,
     AgentStepFailed,
-    MessageParked,
     MessagesPublished,
+    MessageSuspended,
     PublishFailed,
 )
 from tocsin.agent.limits import AgentLimits
@@ -100,7 +100,7 @@ class World:
 
     def _observe(self, event: AgentEvent) -> None:
         self.events.append(event)
-        self.happened.ring()
+        self.happened.wake()
 
     def envelopes(self, count: int, aggregate_id: str | None = None) -> list[Envelope]:
         return [
@@ -188,16 +188,16 @@ async def test_what_is_not_taken_is_sent_again(world: World, error: Exception):
     assert type(error).__name__ in world.tables.failures[1][1]
 
 
-async def test_what_can_never_be_sent_is_parked_and_its_aggregate_goes_on(world: World):
+async def test_what_can_never_be_sent_is_suspended_and_its_aggregate_goes_on(world: World):
     mine = world.envelopes(3, aggregate_id=world.new_id())
     world.bus.answer = lambda envelope: InvalidMessage("no such type") if envelope is mine[1] else None
     world.dispatcher.start()
     world.tables.append(mine)
     await world.outbox.all_settled()
-    assert world.tables.parked == {2: "no such type"}
+    assert world.tables.suspended == {2: "no such type"}
     assert sorted(world.tables.published) == [1, 3]
     assert world.bus.posts == mine
-    assert len(world.told(MessageParked)) == 1
+    assert len(world.told(MessageSuspended)) == 1
 
 
 async def test_marking_is_tried_until_it_is_done(world: World):

@@ -198,7 +198,7 @@ class Worker:
 
     def _observe(self, event: AgentEvent) -> None:
         self.events.append(event)
-        self.happened.ring()
+        self.happened.wake()
 
     async def on_due(self, entries: Sequence[TimerEntry]) -> None:
         self.told.append(list(entries))

@@ -8,7 +8,7 @@ import pytest
 
 from tocsin.api import call
 from tocsin.api.operations import OPERATIONS, Reach
-from tocsin.contract import errors
+from tocsin.http import errors
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
 from tocsin.model.validation import InputLimits
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.contract import attempts as limits
-from tocsin.contract.attempts import Attempts
-from tocsin.contract.errors import TooManyFailures
-from tocsin.contract.proxies import Proxies
+from tocsin.http import attempts as limits
+from tocsin.http.attempts import Attempts
+from tocsin.http.errors import TooManyFailures
+from tocsin.http.proxies import Proxies
 
 
 class Clock:

@@ -20,7 +20,7 @@ from tocsin.callbacks.request import METHODS, InvalidRequest, check_headers, com
 from tocsin.callbacks.target import parse_url
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.raw_body import RawBody
-from tocsin.ports.callback import Ring
+from tocsin.ports.callback import Invocation
 
 NOW = 1_801_396_800 * US_PER_SECOND
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -28,8 +28,8 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 LIMITS = CallbackLimits()
 
 
-def a_ring(**changes: Any) -> Ring:
-    return Ring(
+def an_invocation(**changes: Any) -> Invocation:
+    return Invocation(
         namespace="orders",
         timer_id="order 4711",
         execute_at=NOW,
@@ -47,8 +47,8 @@ def a_ring(**changes: Any) -> Ring:
 
 
 def composed(**changes: Any) -> tuple[str, dict[str, str], bytes]:
-    ring = a_ring(**changes)
-    head, _, body = compose(ring, parse_url(ring.url), NOW + 2_000, LIMITS).partition(b"\r\n\r\n")
+    invocation = an_invocation(**changes)
+    head, _, body = compose(invocation, parse_url(invocation.url), NOW + 2_000, LIMITS).partition(b"\r\n\r\n")
     line, *rest = head.decode("ascii").split("\r\n")
     pairs = [(name, value) for name, _, value in (text.partition(": ") for text in rest)]
     assert len({name.lower() for name, _ in pairs}) == len(pairs)

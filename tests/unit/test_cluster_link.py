@@ -65,7 +65,7 @@ async def test_an_unknown_outcome_is_told_once_the_shard_has_another_version() -
     pair.link.lost("broken")
     pair.link._watch()
     assert pair.answers == {}
-    pair.map.version = 4
+    pair.map.epoch = 4
     pair.link._watch()
     assert type(pair.answers["a"]) is ShardUnavailable
     pair.end()
@@ -132,7 +132,7 @@ async def test_a_write_counts_once_and_in_the_version_that_it_names() -> None:
     await pair.turn()
     await asking
     assert len(pair.owned.accepted) == 1
-    pair.owned.version = 4
+    pair.owned.epoch = 4
     pair.send("b")
     await pair.turn()
     assert isinstance(pair.answers["b"], ShardMoved)

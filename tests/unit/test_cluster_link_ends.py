@@ -12,7 +12,7 @@ from tocsin.cluster.link import PeerLink
 from tocsin.cluster.wire import Answer, Answers, Op, Ops, encode, op_of, read_to_asker, result_of
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable, Unavailable
 from tocsin.model.timer import encode_record
-from tocsin.ports.forward import FiguresReport, NodeReport, Written
+from tocsin.ports.forward import NodeReport, StatisticsReport, Written
 
 
 async def test_an_answer_that_only_a_later_release_can_read_leaves_nobody_waiting() -> None:
@@ -232,10 +232,10 @@ async def test_questions_are_answered_and_hear_of_a_lost_connection() -> None:
     await pair.turn()
     assert (await asking).release == "1"
     # A release that tells what it counted, and one that doesn't.
-    for pair.counted in (FiguresReport(1, 2, [b"point"], b"present", False), None):
-        figures = asyncio.ensure_future(pair.link.ask_figures(5))
+    for pair.counted in (StatisticsReport(1, 2, [b"point"], b"present", False), None):
+        statistics = asyncio.ensure_future(pair.link.ask_statistics(5))
         await pair.turn()
-        assert await figures == (NodeReport("1", True, None, False, []), pair.counted)
+        assert await statistics == (NodeReport("1", True, None, False, []), pair.counted)
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn(to_owner=False)
     pair.reachable = False

@@ -28,7 +28,7 @@ class Placed(Map):
         super().__init__()
         self.looks = 0
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         self.looks += 1
 
     def watch(self, looked: object) -> None:
@@ -144,7 +144,7 @@ async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
     tasks = set(node.cluster._tasks)
     assert tasks
     node.cluster.close()
-    node.cluster.tell_others()
+    node.cluster.announce()
     await asyncio.wait(tasks)
     assert (pipe.open, len(told)) == (False, 1)
     assert all(task.cancelled() for task in tasks)

@@ -33,7 +33,7 @@ class Map:
     def owner(self, shard_id: int) -> Owner | None:
         return self.owners.get(shard_id)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         self.looks += 1
 
     def watch(self, looked: Callable[[], None]) -> None:
@@ -57,10 +57,10 @@ class Link:
         self.sent: list[tuple[Write, int, Settle]] = []
         self.error: TocsinError | None = None
 
-    def send(self, write: Write, version: int, settle: Settle) -> None:
+    def send(self, write: Write, epoch: int, settle: Settle) -> None:
         if self.error is not None:
             raise self.error
-        self.sent.append((write, version, settle))
+        self.sent.append((write, epoch, settle))
 
 
 class Desk:
@@ -74,17 +74,17 @@ class Desk:
         self.answers: dict[str, object] = {}
         self.router = Router(self.map, self, lambda node, _: self.links[node], self.clock, ClusterLimits(**limits))  # type: ignore[arg-type, return-value]
 
-    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
+    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         if not self.own:
             raise ShardMoved("not here")
-        self.accepted.append((write, version, settle))
+        self.accepted.append((write, epoch, settle))
 
     def forward(self, name: str, shard_id: int = 1, *, budget_us: int = 10 * SECOND) -> None:
         deadline_us = self.clock.boottime_us() + budget_us
         write = Write(WriteKind.CREATE, shard_id, name.encode(), "default", TIMER, None, deadline_us)
         self.router.forward(write, partial(self.answers.__setitem__, name))
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         self.map.looked()
         await asyncio.sleep(0)
 
@@ -102,8 +102,8 @@ async def desk():
 async def test_a_write_goes_to_the_owner_under_the_version_known(desk: Desk) -> None:
     desk.map.owners[1] = Owner(THERE, 3, "there")
     desk.forward("a")
-    ((_, version, settle),) = desk.links[THERE].sent
-    assert version == 3
+    ((_, epoch, settle),) = desk.links[THERE].sent
+    assert epoch == 3
     settle(Written(TIMER, 5))
     assert desk.answers == {"a": Written(TIMER, 5)}
 
@@ -123,7 +123,7 @@ async def test_what_was_not_done_goes_on_to_the_next_owner_and_an_unknown_outcom
     moved[2](ShardMoved("not here"))
     assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.looks) == (ShardUnavailable, 1, 1)
     desk.map.owners[1] = Owner(ELSEWHERE, 4, "elsewhere")
-    await desk.look()
+    await desk.refresh()
     assert desk.names(ELSEWHERE) == ["moved"]
     assert desk.links[ELSEWHERE].sent[0][1] == 4
     assert desk.router.waiting == 0
@@ -138,7 +138,7 @@ async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(d
     desk.forward("b")
     assert desk.router.waiting == 3
     desk.clock.advance(SECOND)
-    await desk.look()
+    await desk.refresh()
     assert isinstance(desk.answers["short"], RequestExpired)
     assert desk.router.waiting == 2
     desk.forward("expires", budget_us=1)
@@ -146,7 +146,7 @@ async def test_writes_wait_for_an_owner_in_order_and_no_longer_than_their_time(d
     desk.map.owners[1] = Owner(THERE, 3, "there")
     # Who comes now doesn't overtake who waits.
     desk.forward("c")
-    await desk.look()
+    await desk.refresh()
     assert desk.names(THERE) == ["a", "b", "c"]
     assert isinstance(desk.answers["expires"], RequestExpired)
     assert desk.router.waiting == 0
@@ -156,7 +156,7 @@ async def test_an_expired_write_goes_nowhere_though_its_shard_has_an_owner_again
     desk.forward("expires", budget_us=1)
     desk.clock.advance(1)
     desk.map.owners[1] = Owner(THERE, 3, "there")
-    await desk.look()
+    await desk.refresh()
     assert desk.names(THERE) == []
     assert isinstance(desk.answers["expires"], RequestExpired)
 

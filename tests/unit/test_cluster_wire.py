@@ -44,8 +44,8 @@ from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, Sha
 from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
-from tocsin.ports.forward import FiguresReport, NodeReport, ShardReport, Write, WriteKind, Written
-from tocsin.ui.figures import Bucket, CallBucket, Failing, Unreadable, pack, unpack
+from tocsin.ports.forward import NodeReport, ShardReport, StatisticsReport, Write, WriteKind, Written
+from tocsin.ui.statistics import Bucket, CallBucket, Failing, Unreadable, pack, unpack
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
@@ -82,7 +82,7 @@ MESSAGES = {
     ]),
     "report": Report(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], True),
-        FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
+        StatisticsReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
     "http answer": HttpAnswer(6, 200, [(b"a", b"b")], b"body"),
     "bye": Bye(9),
@@ -92,7 +92,7 @@ EARLIER = {
     "http": Http(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body"),
     "report, without what it takes": Report(
         5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)]),
-        FiguresReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
+        StatisticsReport(1_700_000_000_000_000, 10_000_000, [pack(BUCKET)], pack(Bucket(30)), True),
     ),
     "ask": Ask(5),
     "report": Report(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
@@ -132,8 +132,8 @@ def test_the_form_of_a_message_stays(name: str) -> None:
 def test_a_point_arrives_as_it_was() -> None:
     report = read("report", bytes.fromhex(VECTORS["messages"]["report"]))
     assert isinstance(report, Report)
-    assert report.figures is not None
-    assert [unpack(point) for point in report.figures.points] == [BUCKET]
+    assert report.statistics is not None
+    assert [unpack(point) for point in report.statistics.points] == [BUCKET]
 
 
 def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
@@ -187,7 +187,7 @@ def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
     report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
     report[2][4][0].append("more of a shard")
     report[2].append("more of a node")
-    report[3].append("more of its figures")
+    report[3].append("more of its statistics")
     assert read_to_asker(msgspec.msgpack.encode(report)) == MESSAGES["report"]
     ops = msgspec.msgpack.decode(encode(MESSAGES["ops"]))
     ops[3][0].append("more of a write")
@@ -295,7 +295,7 @@ def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes,
     message = read_to_owner(encode(Ops(1, 2, [op_of(write, 3, version, 4)])))
     assert isinstance(message, Ops)
     came = write_of(message.ops[0], deadline)
-    assert message.ops[0].version == version
+    assert message.ops[0].epoch == version
     assert came._replace(timer=None, changes=None) == write._replace(timer=None, changes=None)
     assert parts(came.timer) == parts(write.timer)
     assert parts(came.changes) == parts(write.changes)

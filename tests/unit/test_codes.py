@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import tocsin
-from tocsin.contract.codes import CODES, FAILURES
-from tocsin.contract.errors import answered_classes, kind_of_class
+from tocsin.http.codes import CODES, FAILURES
+from tocsin.http.errors import answered_classes, kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent
 #: What timers of the service agent meet within the server, where no client sees it.

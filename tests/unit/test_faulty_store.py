@@ -56,7 +56,7 @@ async def test_what_lands_late_is_what_was_sent_unless_fenced() -> None:
     assert [r.execute_at for r in await loaded(inner)] == [1]
     with pytest.raises(OutcomeUnknown):
         await store.apply([with_row(batch, 2)])
-    await inner.claim(0, expected_version=1, owner=BOB)
+    await inner.claim(0, expected_epoch=1, owner=BOB)
     await store.settle()
     assert [r.execute_at for r in await loaded(inner)] == [1]
 
@@ -67,8 +67,8 @@ async def test_a_cut_node_reaches_nothing_and_the_others_do() -> None:
     one, other = both.partitioned("one"), both.partitioned("other")
     one.cut()
     with pytest.raises(StoreUnavailable):
-        await one.claim(0, expected_version=0, owner=ALICE)
-    assert await other.claim(0, expected_version=0, owner=ALICE) == 1
+        await one.claim(0, expected_epoch=0, owner=ALICE)
+    assert await other.claim(0, expected_epoch=0, owner=ALICE) == 1
     one.heal()
     assert len(await one.shards()) == 1
 

@@ -12,7 +12,7 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.engine.context import Context
 from tocsin.engine.limits import EngineLimits
-from tocsin.engine.rows import Op
+from tocsin.engine.rows import WriteOp
 from tocsin.engine.supervisor import Supervisor
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
@@ -72,9 +72,9 @@ class Node:
         deadline = self.clock.boottime_us() + 10_000_000 if deadline_us is None else deadline_us
         return Write(WriteKind.CREATE, 0, b"u" * 16, "default", timer("t"), None, deadline)
 
-    async def ask(self, version: int | None) -> object:
+    async def ask(self, epoch: int | None) -> object:
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.service.accept(self.write(), version, answer.set_result)
+        self.service.accept(self.write(), epoch, answer.set_result)
         return await answer
 
 
@@ -95,11 +95,11 @@ async def node() -> AsyncIterator[Node]:
 
 
 async def test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other(node: Node) -> None:
-    version = node.supervisor.shards[0].window.version  # type: ignore[union-attr]
-    for other in (version - 1, version + 1):
+    epoch = node.supervisor.shards[0].window.epoch  # type: ignore[union-attr]
+    for other in (epoch - 1, epoch + 1):
         with pytest.raises(ShardMoved):
             await node.ask(other)
-    for named in (version, None):
+    for named in (epoch, None):
         answer = await node.ask(named)
         assert isinstance(answer, Written)
         assert (answer.timer.id, answer.next_attempt_at) == ("t", DUE)
@@ -206,7 +206,7 @@ def ops_in_circles() -> int:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
-        return sum(isinstance(each, Op) for each in gc.garbage)
+        return sum(isinstance(each, WriteOp) for each in gc.garbage)
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

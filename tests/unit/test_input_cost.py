@@ -20,9 +20,9 @@ from tocsin.api.templates import read_query
 from tocsin.callbacks.plain import check_request
 from tocsin.callbacks.request import check_form
 from tocsin.callbacks.target import parse_url
-from tocsin.contract import wire
-from tocsin.contract.convert import Intake
-from tocsin.contract.reading import JsonReader, check_content_type
+from tocsin.http import wire
+from tocsin.http.convert import RequestParser
+from tocsin.http.reading import JsonReader, check_content_type
 from tocsin.model.answer import Response, judge
 from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url
 from tocsin.model.validation import InputLimits, InputRules
@@ -41,18 +41,18 @@ UNITS = [
 BODY_CHARS, ANSWER_CHARS, HEADER_CHARS = 250_000, 128_000, 32_000
 
 _create, _list = JsonReader(wire.CreateTimer), JsonReader(wire.ListTimers)
-_intake = Intake(InputRules(InputLimits(), lambda url: None))
+_parser = RequestParser(InputRules(InputLimits(), lambda url: None))
 #: As many as a request of 8 KB can bring, and alike, so that none is ruled out by its first letter.
 _secrets = secrets_of("https://a/", [("authorization", " ".join(f"{number:09}" for number in range(800)))])
 
 
 def _created(**members: object) -> None:
     body = {"namespace": "default", "id": "x", "callbackUrl": "https://a.example/", "delay": "1s", **members}
-    _intake.timer(_create.read(json.dumps(body).encode()), 0, None)
+    _parser.timer(_create.read(json.dumps(body).encode()), 0, None)
 
 
 def _listed(**members: object) -> None:
-    _intake.list_request(_list.read(json.dumps({"namespace": "default", **members}).encode()))
+    _parser.list_request(_list.read(json.dumps({"namespace": "default", **members}).encode()))
 
 
 def _judged(body: bytes, retry_after: str | None = None, status: int = 200) -> None:

@@ -31,7 +31,7 @@ BATCH = ShardBatch(
     1,
     1,
     ALICE,
-    upserts=[row(1, 10), row(5, 10, parked="why")],
+    upserts=[row(1, 10), row(5, 10, suspended="why")],
     deletes=[uuid_of(2)],
     delete_to=(5, uuid_of(9)),
     history=[finished(row(3))],
@@ -162,7 +162,7 @@ async def test_no_statement_needs_what_tidb_lacks(store: MysqlStore) -> None:
     session = await connect(store._settings)
     recorder: Any = Recorder(session)
     batch = await claimed(store, 1)
-    everything = replace(BATCH, version=batch.version, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
+    everything = replace(BATCH, epoch=batch.epoch, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
     await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), LIMITS)
     await mysql_write.claim(recorder, 2, 0, ALICE, None, 0)
     await mysql_write.claim(recorder, 2, 1, ALICE, (ALICE, 1), 0)

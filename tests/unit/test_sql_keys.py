@@ -55,7 +55,7 @@ class TestLeftEdges:
         edges.take(BATCH)
         assert edges.take(BATCH) == KEY_MIN
 
-    @pytest.mark.parametrize("other", [replace(BATCH, version=2), replace(BATCH, owner=BOB)])
+    @pytest.mark.parametrize("other", [replace(BATCH, epoch=2), replace(BATCH, owner=BOB)])
     def test_another_claim_knows_nothing(self, other):
         edges = LeftEdges()
         edges.put(replace(BATCH, delete_to=(10, uuid_of(1))), edges.take(BATCH))

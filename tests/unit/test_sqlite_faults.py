@@ -327,7 +327,7 @@ async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: Sqli
         await store.open(4)
     await store.close()
     with pytest.raises(StoreUnavailable, match="not open"):
-        await store.claim(0, expected_version=0, owner=ALICE)
+        await store.claim(0, expected_epoch=0, owner=ALICE)
     assert await store.open(4) == 4
 
 

@@ -62,9 +62,9 @@ class SharedStore(MemoryStore):
             await after()
         return rows
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         await self.releases.wait()
-        return await super().release(shard_id, version=version, owner=owner)
+        return await super().release(shard_id, epoch=epoch, owner=owner)
 
     async def members(self) -> list[Member]:
         rows = await super().members()
@@ -72,12 +72,10 @@ class SharedStore(MemoryStore):
             await self.after_members()
         return rows
 
-    async def claim(self, shard_id, *, expected_version, owner, standing_still=None) -> int | None:
+    async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
         if owner == OWN:
             self.claims.append((shard_id, standing_still))
-        return await super().claim(
-            shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
-        )
+        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
 
 
 class Node:
@@ -150,7 +148,7 @@ async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -
 async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
-        await node.store.claim(shard, expected_version=0, owner=OTHER)
+        await node.store.claim(shard, expected_epoch=0, owner=OTHER)
     await node.seconds(5, alive=(OTHER,))
     await node.seconds(4)
     assert node.store.claims == []
@@ -162,7 +160,7 @@ async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(no
 async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
-        await node.store.claim(shard, expected_version=0, owner=OTHER)
+        await node.store.claim(shard, expected_epoch=0, owner=OTHER)
     await node.seconds(2, alive=(OTHER,))
     await node.seconds(60, stops=True)
     await node.seconds(5)
@@ -172,7 +170,7 @@ async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) ->
 async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -> None:
     """However it came to think of it: whoever decides earlier may know less than whoever claims."""
     await node.beat_of(OTHER)
-    await node.store.claim(0, expected_version=0, owner=OTHER)
+    await node.store.claim(0, expected_epoch=0, owner=OTHER)
     await node.seconds(6, alive=(OTHER,))
     node.store.claims.clear()
     await node.supervisor._claim(node.supervisor.shards[0])
@@ -187,7 +185,7 @@ async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
 
     async def wakes() -> None:
         await node.beat_of(OTHER)
-        await node.store.claim(0, expected_version=1, owner=OTHER)
+        await node.store.claim(0, expected_epoch=1, owner=OTHER)
 
     node.store.after_members = wakes
     await node.seconds(1)
@@ -198,7 +196,7 @@ async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
 async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.beat_of(THIRD, "t")
-    await node.store.claim(0, expected_version=0, owner=THIRD)
+    await node.store.claim(0, expected_epoch=0, owner=THIRD)
     node.supervisor._shunned[0] = 10**18
     await node.seconds(60)
     assert {member.incarnation for member in await node.store.members()} == {OWN, OTHER, THIRD}
@@ -223,7 +221,7 @@ async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(
     await node.step()
     await node.seconds(20, stops=True)
     assert node.supervisor.dispatcher.paused_reason == "lease"
-    await node.store.claim(2, expected_version=1, owner=OTHER)
+    await node.store.claim(2, expected_epoch=1, owner=OTHER)
     await node.supervisor._beat_or_tell()
     assert node.owned == {0, 1, 3}
     assert node.supervisor.dispatcher.paused_reason is None
@@ -315,7 +313,7 @@ async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() 
 async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> None:
     await node.step()
     shard = node.supervisor.shards[1]
-    await node.store.claim(1, expected_version=1, owner=OTHER)
+    await node.store.claim(1, expected_epoch=1, owner=OTHER)
     shard.lose("fenced")
     node.supervisor.states[1] = ShardState(1, 1, OWN)
     await node.supervisor._claim(shard)
@@ -339,7 +337,7 @@ async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_wh
     """They hang: nobody has said that they failed."""
     await node.beat_of(OTHER)
     for shard in range(4):
-        await node.store.claim(shard, expected_version=0, owner=OTHER)
+        await node.store.claim(shard, expected_epoch=0, owner=OTHER)
     await node.seconds(7, alive=(OTHER,))
     assert node.supervisor.joined
     node.store.claims.clear()
@@ -347,7 +345,7 @@ async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_wh
     for _ in range(10):
         await node.supervisor._supervise()
         node.clock.advance(SECOND)
-    await node.store.release(0, version=1, owner=OTHER)
+    await node.store.release(0, epoch=1, owner=OTHER)
     await node.supervisor._supervise()
     assert node.supervisor._tasks == {}
     assert node.store.claims == []
@@ -374,9 +372,9 @@ async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node
 
 
 async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_lapsed(node: Node) -> None:
-    """A release of which nobody heard has landed: the version is the same, the owner isn't."""
+    """A release of which nobody heard has landed: the epoch is the same, the owner isn't."""
     await node.step()
-    await node.store.release(2, version=1, owner=OWN)
+    await node.store.release(2, epoch=1, owner=OWN)
     await node.seconds(20, stops=True)
     await node.supervisor._beat_or_tell()
     assert node.owned == {0, 1, 3}
@@ -386,7 +384,7 @@ async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_hav
     await node.beat_of(OTHER)
     await node.seconds(7, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
-    await node.store.claim(theirs, expected_version=0, owner=OWN)
+    await node.store.claim(theirs, expected_epoch=0, owner=OWN)
     await node.seconds(1, alive=(OTHER,))
     states = {state.shard_id: state for state in await node.store.shards()}
     assert states[theirs] == ShardState(theirs, 1, None)
@@ -416,7 +414,7 @@ async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: No
     node.store.after_shards = lambda: node.supervisor._claim(shard)
     await node.supervisor._beat_or_tell()
     assert shard.window is not None
-    assert (await node.store.shards())[0] == ShardState(0, shard.window.version, OWN)
+    assert (await node.store.shards())[0] == ShardState(0, shard.window.epoch, OWN)
 
 
 async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node) -> None:
@@ -424,7 +422,7 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     await node.beat_of(OTHER)
     await node.seconds(6, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
-    await node.store.claim(theirs, expected_version=0, owner=OWN)
+    await node.store.claim(theirs, expected_epoch=0, owner=OWN)
     node.store.releases.clear()
     await node.supervisor._supervise()
 
@@ -440,7 +438,7 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     assert theirs in node.owned
     window = node.supervisor.shards[theirs].window
     assert window is not None
-    assert (await node.store.shards())[theirs] == ShardState(theirs, window.version, OWN)
+    assert (await node.store.shards())[theirs] == ShardState(theirs, window.epoch, OWN)
 
 
 async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release(node: Node) -> None:
@@ -482,13 +480,13 @@ async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
 
         claiming, most = 0, 0
 
-        async def claim(self, shard_id, *, expected_version, owner, standing_still=None) -> int | None:
+        async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
             self.claiming += 1
             self.most = max(self.most, self.claiming)
             await asyncio.sleep(0)
             self.claiming -= 1
             return await super().claim(
-                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
             )
 
     node = Node(shards=200)
@@ -530,9 +528,9 @@ async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) ->
 async def test_a_node_that_meets_a_newer_records_format_leaves_its_shards_to_others() -> None:
     node = Node()
     await node.step()
-    version = node.supervisor.shards[0].last_version
+    epoch = node.supervisor.shards[0].last_epoch
     newer = StoredRow(0, b"u" * 16, b"g" * 32, "n", "t", (), b'{"v":99}')
-    await node.store.apply([ShardBatch(0, version, OWN, upserts=[newer])])
+    await node.store.apply([ShardBatch(0, epoch, OWN, upserts=[newer])])
     node.supervisor.shards[0].lose("fenced")
     await node.seconds(2)
     assert 0 not in node.owned

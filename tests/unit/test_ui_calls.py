@@ -1,4 +1,4 @@
-"""Service calls as pages show them: forms, filters, traces, figures."""
+"""Service calls as pages show them: forms, filters, traces, statistics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.retry import RetryPolicy
 from tocsin.ui.calls import show
 from tocsin.ui.calls.detail import time_line
-from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.filters import CallFilters
 from tocsin.ui.calls.forms import METHODS, CallForm, command
+from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.trace import DEPTH_MAX, trace_lines
-from tocsin.ui.figures import Figures
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.sessions import Visitor
 from tocsin.ui.show import State
+from tocsin.ui.statistics import Statistics
 from tocsin.ui.visit import Fields
 
 NOW = 1_900_000_000_000_000
@@ -220,12 +220,12 @@ def test_a_trace_that_goes_round_or_deep_ends() -> None:
     assert trace_lines([]) == []
 
 
-# -- figures and visitors
+# -- statistics and visitors
 
 
 def test_figures_count_calls_and_tell_tenants_apart() -> None:
-    figures = Figures(UiLimits(), NOW, dict)
-    calls = CallFigures(figures, UiLimits(tenant_pulses_max=2))
+    statistics = Statistics(UiLimits(), NOW, dict)
+    calls = CallStatistics(statistics, UiLimits(tenant_pulses_max=2))
     calls(CommandHandled("SubmitServiceCall", "accepted", "a", ID, "c"))
     calls(CommandHandled("SubmitServiceCall", "repeated", "a", ID, "c"))
     calls(CommandHandled("TagServiceCall", "accepted", "b", ID, "c"))
@@ -234,7 +234,7 @@ def test_figures_count_calls_and_tell_tenants_apart() -> None:
     for status in ("Retrying", "Failed"):
         calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
         calls(ServiceCallChanged(status, "a", ID, "c"))
-    bucket = figures.present.calls
+    bucket = statistics.present.calls
     assert (bucket.submitted, bucket.succeeded, bucket.failed) == (1, 1, 1)
     half = bucket.lag_ms(0.5)
     assert half is not None

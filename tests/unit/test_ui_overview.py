@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.ui.figures import Bucket
-from tocsin.ui.gathered import Gap
+from tocsin.ui.cluster_statistics import Gap
 from tocsin.ui.overview_shown import Health, Over, call_tiles, health, health_of_part, minutes, partly, tiles
+from tocsin.ui.statistics import Bucket
 
 MINUTE = 60_000_000
 SILENT = Gap("b", 5, None, False, "does not answer")

@@ -10,7 +10,7 @@ import pytest
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import StoreError, StoreUnavailable, Unavailable
 from tocsin.ports.store import SignIn
-from tocsin.server.access import KeyRing
+from tocsin.server.access import Keyring
 from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.faulty_store import Fault, FaultPlan, FaultyStore
@@ -45,7 +45,7 @@ class Nodes:
 
 class Node:
     def __init__(self, nodes: Nodes) -> None:
-        self.keys = KeyRing(nodes.inner, published=True, now_s=nodes.clock)
+        self.keys = Keyring(nodes.inner, published=True, now_s=nodes.clock)
         self.sign_ins = SignIns(nodes.store, nodes.limits, nodes.clock)
         self.sessions = Sessions(self.keys, self.sign_ins, nodes.limits, nodes.clock)
 

@@ -9,17 +9,17 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from tocsin.contract.hosts import Hosts
+from tocsin.http.hosts import Hosts
 from tocsin.model.errors import InvalidInput
 from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.service import TimerView
 from tocsin.ui import show
-from tocsin.ui.figures import OTHER_DESTINATIONS, Figures
 from tocsin.ui.filters import Filters
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.limits import UiLimits
+from tocsin.ui.statistics import OTHER_DESTINATIONS, Statistics
 from tocsin.ui.visit import Fields, read_form
 from tocsin.ui.whenever import read_when
 
@@ -243,7 +243,7 @@ def test_hosts() -> None:
     assert not hosts.secure("localhost")
 
 
-# -- figures
+# -- statistics
 
 
 def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http://x:80") -> AttemptFinished:
@@ -254,25 +254,25 @@ def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http:/
 
 def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
     gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
-    figures = Figures(UiLimits(figures_buckets=3, figures_destinations_max=2), NOW, lambda: gauges)
+    statistics = Statistics(UiLimits(figures_buckets=3, figures_destinations_max=2), NOW, lambda: gauges)
     for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
-        figures(attempt(outcome))
-    figures(TimersCreated("default", 5))
-    figures(TimersChanged("default", "deleted", 2))
-    assert (figures.pulse("default").created, figures.pulse("default").changed) == (5, 8)
-    bucket = figures.present
+        statistics(attempt(outcome))
+    statistics(TimersCreated("default", 5))
+    statistics(TimersChanged("default", "deleted", 2))
+    assert (statistics.pulse("default").created, statistics.pulse("default").changed) == (5, 8)
+    bucket = statistics.present
     assert (bucket.rings, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
     half = bucket.lag_ms(0.5)
     assert half is not None
     assert 0.9 <= half <= 1.5
     for number in range(5):
-        figures(attempt("failed", destination=f"http://{number}:80"))
+        statistics(attempt("failed", destination=f"http://{number}:80"))
     assert set(bucket.destinations) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
     assert bucket.destinations[OTHER_DESTINATIONS].failures == 4
     for step in range(1, 6):
-        figures.roll(NOW + step * 10_000_000)
-    assert len(figures.buckets) == 3
-    assert (figures.buckets[-1].overdue_s, figures.buckets[-1].window_timers) == (1.5, 7.0)
+        statistics.roll(NOW + step * 10_000_000)
+    assert len(statistics.buckets) == 3
+    assert (statistics.buckets[-1].overdue_s, statistics.buckets[-1].window_timers) == (1.5, 7.0)
 
 
 def test_rows_in_parts_are_all_of_them_in_their_order() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.engine.rows import Again, Batch, Finish, Kind, Op, Row, Standing
+from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
 from tocsin.engine.window import Window, conclusion_op, revived
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
@@ -39,8 +39,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        version = at_once(self.store.claim(0, expected_version=0, owner=OWNER))
-        self.window = Window(0, version, OWNER)
+        epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
+        self.window = Window(0, epoch, OWNER)
         self.heard: list[Any] = []
         self.load()
 
@@ -50,8 +50,8 @@ class Bench:
             page = at_once(self.store.load(0, request.after, request.up_to, 100))
             self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
 
-    def create(self, at: int, uuid: bytes = UUID) -> Op:
-        op = Op(Kind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
+    def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
         self.window.accept(op)
         return op
 
@@ -113,7 +113,7 @@ def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None
     bench.ring()
     bench.ring()
     bench.finish()
-    bench.window.accept(Op(Kind.DELETE, UUID, "n", reply=bench.heard.append))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.heard.append))
     bench.commit(bench.assemble())
     assert isinstance(bench.heard[-1], TimerNotPending)
     assert UUID not in bench.stored()
@@ -165,14 +165,14 @@ def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None
     assert bench.window.next_key() == (30, UUID)
 
 
-def test_a_row_about_to_be_parked_does_not_ring_although_a_load_brings_it_again() -> None:
+def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_again() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
     row = bench.window.due(100)
     assert row is not None
     bench.window.set_aside()
-    bench.window.accept(Op(Kind.PARK, UUID, "n", expected=row.generation, reason="namespace:n"))
+    bench.window.accept(WriteOp(OpKind.SUSPEND, UUID, "n", expected=row.generation, reason="namespace:n"))
     bench.window.truncate(0)
     bench.load()
     assert UUID in bench.window.rows
@@ -233,8 +233,8 @@ def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -
     timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
-    at_once(bench.store.apply([ShardBatch(0, bench.window.version, OWNER, upserts=[deep])]))
-    bench.window.accept(Op(Kind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
+    at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
     refused, written = bench.heard
@@ -265,7 +265,7 @@ def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reaso
     bench.window.answered(bench.flight, Again(broken, 50), 0)
     bench.commit(bench.assemble())
     bench.commit(bench.assemble())
-    assert bench.stored()[UUID].parked.startswith("bad_record: UnicodeEncodeError")
+    assert bench.stored()[UUID].suspended.startswith("bad_record: UnicodeEncodeError")
     assert not bench.window.retrying and not bench.window.held and not bench.window.has_work()
 
 
@@ -301,11 +301,13 @@ def test_a_wait_begins_with_the_instant_or_with_acceptance_if_that_is_later() ->
 # ---------------------------------------------------------------------- creates on a condition
 
 
-def keyed(bench: Bench, key: str, *, at: int = 10, on_conflict: OnConflict = OnConflict.REPLACE, body: str = "b") -> Op:
+def keyed(
+    bench: Bench, key: str, *, at: int = 10, on_conflict: OnConflict = OnConflict.REPLACE, body: str = "b"
+) -> WriteOp:
     timer = Timer(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
-    op = Op(Kind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
+    op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
     op.reply = bench.heard.append
     bench.window.accept(op)
     return op

@@ -11,7 +11,7 @@ class Alarm:
     def __init__(self) -> None:
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Ends the wait under way, or the next one. Once is as good as many times."""
         self._rung.set()
 

@@ -127,7 +127,7 @@ class PublishFailed(NamedTuple):
     error: str
 
 
-class MessageParked(NamedTuple):
+class MessageSuspended(NamedTuple):
     """A row of the outbox can never be published and was set aside."""
 
     type: str
@@ -183,7 +183,7 @@ AgentEvent = (
     | ExecutionsInterrupted
     | MessagesPublished
     | PublishFailed
-    | MessageParked
+    | MessageSuspended
     | AgentPurged
     | AgentStepFailed
     | AgentStarted

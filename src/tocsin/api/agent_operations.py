@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.agent.api.validation import PAGE_DEFAULT
 from tocsin.api.operation import Operation, Parameter, Reach
-from tocsin.contract import agent_wire
+from tocsin.http import agent_wire
 from tocsin.model.access import Role
 
 SERVICE_CALLS = "/api/tenants/{tenantId}/service-calls"

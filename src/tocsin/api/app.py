@@ -27,18 +27,18 @@ from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
 from tocsin.api.tenants import TenantHandlers
 from tocsin.api.timers import TimerHandlers
-from tocsin.contract.access import (
+from tocsin.http.access import (
     KEY_HASH,
     RELAYED,
-    KeyRing,
+    Keyring,
     authenticate,
     require_role,
     require_service,
     require_tenant,
 )
-from tocsin.contract.attempts import Attempts
-from tocsin.contract.convert import Intake
-from tocsin.contract.errors import (
+from tocsin.http.attempts import Attempts
+from tocsin.http.convert import RequestParser
+from tocsin.http.errors import (
     PROBLEM_MEDIA_TYPE,
     HeadersTooLarge,
     MethodNotAllowed,
@@ -47,9 +47,9 @@ from tocsin.contract.errors import (
     problem,
     problem_headers,
 )
-from tocsin.contract.hosts import Hosts
-from tocsin.contract.proxies import Proxies
-from tocsin.contract.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+from tocsin.http.hosts import Hosts
+from tocsin.http.proxies import Proxies
+from tocsin.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import TocsinError
@@ -105,7 +105,7 @@ class Api:
         *,
         rules: InputRules,
         clock: Clock,
-        keys: KeyRing,
+        keys: Keyring,
         api_keys: ApiKeys,
         attempts: Attempts | None = None,
         audit: AuditLog | None = None,
@@ -137,17 +137,17 @@ class Api:
         self._startup = startup
         self._shutdown = shutdown
         self._new_id = CountedUuid7(clock.now_us)
-        intake = Intake(rules)
+        parser = RequestParser(rules)
         audit = audit or NoAudit()
-        timers = TimerHandlers(service, intake, limits)
+        timers = TimerHandlers(service, parser, limits)
         handlers: dict[str, Handler] = {
             **timers.by_name(),
-            **NamespaceHandlers(service, intake, audit).by_name(),
+            **NamespaceHandlers(service, parser, audit).by_name(),
             **KeyHandlers(api_keys, audit).by_name(),
             **AuditHandlers(audit, rules).by_name(),
             **OperatorHandlers(service, metrics).by_name(),
             **({} if agent is None else ServiceCallHandlers(agent).by_name()),
-            **({} if agent is None else TenantHandlers(agent, intake, audit).by_name()),
+            **({} if agent is None else TenantHandlers(agent, parser, audit).by_name()),
         }
         routes = Routes(handlers, limits, metrics_open)
         self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.api.call import Call, Handler
-from tocsin.contract import wire
-from tocsin.contract.audit import audit_page, audit_query
-from tocsin.contract.reading import JsonReader
+from tocsin.http import wire
+from tocsin.http.audit import audit_page, audit_query
+from tocsin.http.reading import JsonReader
 from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tocsin.contract.access import require_namespace
+from tocsin.http.access import require_namespace
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
 from tocsin.ports.audit import Actor

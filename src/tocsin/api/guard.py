@@ -26,8 +26,8 @@ from uvicorn.server import ServerState
 
 from tocsin.api.app import Api
 from tocsin.api.clients import Waits
-from tocsin.contract.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, MalformedRequest, NoRoomForBody
-from tocsin.contract.reading import DISCARDED_SIZES_MAX
+from tocsin.http.errors import BodyTooLarge, HeadersTooLarge, HeadTimeout, MalformedRequest, NoRoomForBody
+from tocsin.http.reading import DISCARDED_SIZES_MAX
 from tocsin.model.errors import TocsinError
 
 #: Bytes parsed at once: as many pipelined requests as fit are taken in before the first is answered.

@@ -7,11 +7,11 @@ from functools import partial
 import msgspec
 
 from tocsin.api.call import Call, Handler, Page, shown_once
-from tocsin.contract import wire
-from tocsin.contract.access import require_grant
-from tocsin.contract.convert import created_key, key_wanted, keys_answer
-from tocsin.contract.errors import Unauthenticated
-from tocsin.contract.reading import JsonReader
+from tocsin.http import wire
+from tocsin.http.access import require_grant
+from tocsin.http.convert import created_key, key_wanted, keys_answer
+from tocsin.http.errors import Unauthenticated
+from tocsin.http.reading import JsonReader
 from tocsin.keys import ApiKeys, make
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditAction, Detail

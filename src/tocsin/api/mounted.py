@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tocsin.contract.errors import of_foreign_answer
-from tocsin.contract.reading import Receive
+from tocsin.http.errors import of_foreign_answer
+from tocsin.http.reading import Receive
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -6,11 +6,11 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.api.call import Call, Handler, Page, shown_once
-from tocsin.contract import wire
-from tocsin.contract.audit import namespace_details, rotation_details
-from tocsin.contract.convert import Intake, namespace_answer
-from tocsin.contract.instants import format_instant
-from tocsin.contract.reading import JsonReader
+from tocsin.http import wire
+from tocsin.http.audit import namespace_details, rotation_details
+from tocsin.http.convert import RequestParser, namespace_answer
+from tocsin.http.instants import format_instant
+from tocsin.http.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.namespace import Answers
@@ -21,10 +21,10 @@ from tocsin.service import TimerService
 class NamespaceHandlers:
     """Create, list, update, rotate the secret."""
 
-    def __init__(self, service: TimerService, intake: Intake, audit: AuditLog) -> None:
+    def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
         self._audit = audit
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._encode = msgspec.json.Encoder().encode
         self._create = JsonReader(wire.CreateNamespace)
         self._list = JsonReader(wire.ListNamespaces)
@@ -43,7 +43,7 @@ class NamespaceHandlers:
     async def create(self, call: Call) -> bytes:
         """A new namespace."""
         sent = self._create.read(call.body)
-        settings = self._intake.namespace_settings(sent)
+        settings = self._parser.namespace_settings(sent)
         namespace = await self._service.create_namespace(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -70,7 +70,7 @@ class NamespaceHandlers:
     async def update(self, call: Call) -> bytes:
         """Changes settings."""
         sent = self._update.read(call.body)
-        settings = self._intake.namespace_settings(sent)
+        settings = self._parser.namespace_settings(sent)
         namespace = await self._service.update_namespace(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
@@ -88,7 +88,7 @@ class NamespaceHandlers:
         """Replaces the signing secret."""
         sent = self._rotate.read(call.body)
         call.permit(Role.ADMIN, sent.name)
-        rotation = self._intake.namespace_rotation(sent)
+        rotation = self._parser.namespace_rotation(sent)
         namespace = await self._service.rotate_secret(
             sent.name, rotation.secret, rotation.grace_us, force=rotation.force
         )

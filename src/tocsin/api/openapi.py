@@ -20,10 +20,10 @@ from tocsin.api.openapi_examples import answer_example, problem_examples
 from tocsin.api.openapi_schemas import components, ref, target
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
-from tocsin.contract import agent_wire, wire
-from tocsin.contract.audit import CURSOR_CHARS, FILTER_CHARS_MAX
-from tocsin.contract.callback_wire import Callback, CallbackAnswer
-from tocsin.contract.repeated import KEY_CHARS_MAX
+from tocsin.http import agent_wire, wire
+from tocsin.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
+from tocsin.http.callback_wire import Callback, CallbackAnswer
+from tocsin.http.repeated import KEY_CHARS_MAX
 from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.secrets import GRACE_US_MAX

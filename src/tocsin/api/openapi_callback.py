@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.contract.callback_wire import Callback, CallbackAnswer
+from tocsin.http.callback_wire import Callback, CallbackAnswer
 
 Json = dict[str, Any]
 

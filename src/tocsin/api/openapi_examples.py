@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.contract import agent_wire, wire
-from tocsin.contract.codes import CODES, Code
-from tocsin.contract.errors import answered_classes, kind_of_class
-from tocsin.contract.wire import Attempt, BadField
+from tocsin.http import agent_wire, wire
+from tocsin.http.codes import CODES, Code
+from tocsin.http.errors import answered_classes, kind_of_class
+from tocsin.http.wire import Attempt, BadField
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.timer import Status

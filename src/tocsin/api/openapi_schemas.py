@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.contract.codes import CODES, FAILURES
-from tocsin.contract.wire import RequestStruct
+from tocsin.http.codes import CODES, FAILURES
+from tocsin.http.wire import RequestStruct
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tocsin.api.agent_operations import AGENT_OPERATIONS
 from tocsin.api.operation import Operation, Reach
-from tocsin.contract import wire
+from tocsin.http import wire
 from tocsin.model.access import Role
 
 __all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]

@@ -9,9 +9,9 @@ import msgspec
 
 from tocsin.api.call import Call, Handler, Page
 from tocsin.api.openapi import describe
-from tocsin.contract import wire
-from tocsin.contract.convert import cluster_answer
-from tocsin.contract.errors import NotReady
+from tocsin.http import wire
+from tocsin.http.convert import cluster_answer
+from tocsin.http.errors import NotReady
 from tocsin.service import TimerService
 
 #: The page may run its own script and style and ask its own server, and nothing else.

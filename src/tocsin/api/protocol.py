@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 from tocsin.api.app import Api, Headers
 from tocsin.api.guard import GuardedProtocol
 from tocsin.api.routes import DirectRoute
-from tocsin.contract.reading import size_of
+from tocsin.http.reading import size_of
 
 
 class _Deaf:

@@ -12,11 +12,11 @@ from tocsin.agent.api.service_calls import CallDetail, ServiceCalls
 from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.api.agent_operations import SERVICE_CALLS
 from tocsin.api.call import Call, Handler, Page
-from tocsin.contract import agent_wire as wire
-from tocsin.contract.agent_convert import submission
-from tocsin.contract.convert import retry_answer
-from tocsin.contract.instants import format_instant
-from tocsin.contract.reading import JsonReader
+from tocsin.http import agent_wire as wire
+from tocsin.http.agent_convert import submission
+from tocsin.http.convert import retry_answer
+from tocsin.http.instants import format_instant
+from tocsin.http.reading import JsonReader
 from tocsin.model.errors import Unavailable
 from tocsin.model.redaction import redact_headers, redact_url
 

@@ -7,12 +7,12 @@ from msgspec import UNSET
 
 from tocsin.api.call import Call, Handler, Page, shown_once
 from tocsin.api.service_calls import AgentSource
-from tocsin.contract import agent_wire as wire
-from tocsin.contract.access import require_tenant
-from tocsin.contract.audit import rotation_details
-from tocsin.contract.convert import Intake
-from tocsin.contract.instants import format_instant
-from tocsin.contract.reading import JsonReader
+from tocsin.http import agent_wire as wire
+from tocsin.http.access import require_tenant
+from tocsin.http.audit import rotation_details
+from tocsin.http.convert import RequestParser
+from tocsin.http.instants import format_instant
+from tocsin.http.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, Unavailable
@@ -23,9 +23,9 @@ from tocsin.ports.audit import AuditLog
 class TenantHandlers:
     """Rotate the secret."""
 
-    def __init__(self, agent: AgentSource, intake: Intake, audit: AuditLog) -> None:
+    def __init__(self, agent: AgentSource, parser: RequestParser, audit: AuditLog) -> None:
         self._agent = agent
-        self._intake = intake
+        self._parser = parser
         self._audit = audit
         self._encode = msgspec.json.Encoder().encode
         self._rotate = JsonReader(wire.RotateTenantSecret)
@@ -44,7 +44,7 @@ class TenantHandlers:
         if not is_uuid7(tenant_id):
             reason = "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057"
             errors.append(FieldError("tenantId", reason))
-        rotation = self._intake.rotation(sent, errors)
+        rotation = self._parser.rotation(sent, errors)
         agent = self._agent()
         if agent is None:
             raise Unavailable("the service agent has just gone over to another node; try again")

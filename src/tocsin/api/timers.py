@@ -8,13 +8,13 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
-from tocsin.contract import wire
-from tocsin.contract.batches import WHOLE_BYTES_MAX, Turns, items_of
-from tocsin.contract.convert import Intake, moved, timer_answer, traceparent_of
-from tocsin.contract.errors import MalformedBody, item_error
-from tocsin.contract.reading import JsonReader, check_utf8
-from tocsin.contract.repeated import HEADER as KEY_HEADER
-from tocsin.contract.repeated import condition_of, key_in
+from tocsin.http import wire
+from tocsin.http.batches import WHOLE_BYTES_MAX, Turns, items_of
+from tocsin.http.convert import RequestParser, moved, timer_answer, traceparent_of
+from tocsin.http.errors import MalformedBody, item_error
+from tocsin.http.reading import JsonReader, check_utf8
+from tocsin.http.repeated import HEADER as KEY_HEADER
+from tocsin.http.repeated import condition_of, key_in
 from tocsin.model.access import Role
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
@@ -31,9 +31,9 @@ _OUTCOME_HEADERS = {
 class TimerHandlers:
     """Create, get, update, delete, list, and create in batches."""
 
-    def __init__(self, service: TimerService, intake: Intake, limits: ApiLimits) -> None:
+    def __init__(self, service: TimerService, parser: RequestParser, limits: ApiLimits) -> None:
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._limits = limits
         self._encode = msgspec.json.Encoder().encode
         self._create = JsonReader(wire.CreateTimer)
@@ -70,7 +70,7 @@ class TimerHandlers:
     def _timer(self, call: Call) -> tuple[Timer, Condition | None]:
         sent = self._create.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
-        timer = self._intake.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
+        timer = self._parser.timer(sent, call.now_us, traceparent_of(call.headers.get(b"traceparent")))
         if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in call.headers:
             return timer, None
         return timer, condition_of(sent, key_in(call.headers.get(KEY_HEADER)), timer.execute_at)
@@ -95,8 +95,8 @@ class TimerHandlers:
         """Changes a pending timer."""
         sent = self._update.read(call.body)
         call.permit(Role.WRITE, sent.namespace)
-        changes = self._intake.changes(sent, call.now_us)
-        return self._encode_view(await self._service.update(*self._intake.name(sent), changes))
+        changes = self._parser.changes(sent, call.now_us)
+        return self._encode_view(await self._service.update(*self._parser.name(sent), changes))
 
     async def delete(self, call: Call) -> bytes:
         """Cancels a pending timer."""
@@ -108,14 +108,14 @@ class TimerHandlers:
         """A page."""
         sent = self._list.read(call.body)
         call.permit(Role.READ, sent.namespace)
-        views, cursor = await self._service.list(self._intake.list_request(sent))
+        views, cursor = await self._service.list(self._parser.list_request(sent))
         page = wire.TimerPage([timer_answer(view) for view in views], UNSET if cursor is None else cursor)
         return self._encode(page)
 
     def _named(self, call: Call, role: Role) -> tuple[str, str]:
         sent = self._name.read(call.body)
         call.permit(role, sent.namespace)
-        return self._intake.name(sent)
+        return self._parser.name(sent)
 
     async def create_batch(self, call: Call) -> bytes:
         """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
@@ -154,7 +154,7 @@ class TimerHandlers:
     ) -> tuple[Timer, Condition | None] | TocsinError:
         try:
             call.permit(Role.WRITE, sent.namespace)
-            timer = self._intake.timer(sent, call.now_us, traceparent)
+            timer = self._parser.timer(sent, call.now_us, traceparent)
             if sent.on_conflict is UNSET and sent.idempotency_key is UNSET and named is None:
                 return timer, None
             return timer, condition_of(sent, named if sent.idempotency_key is UNSET else None, timer.execute_at)

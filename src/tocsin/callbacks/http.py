@@ -20,7 +20,7 @@ from tocsin.callbacks.request import InvalidRequest, compose
 from tocsin.callbacks.resolver import Lookup, Resolver, SystemLookup
 from tocsin.callbacks.target import InvalidUrl, parse_url
 from tocsin.model.answer import NoResponse, NotSent, Outcome
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Request, Result
 
@@ -84,11 +84,11 @@ class HttpCaller:
         except InvalidUrl:
             return "invalid:"
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """See Caller."""
         try:
-            target = self._target(ring.url)
-            request = compose(ring, target, self._clock.now_us(), self._limits)
+            target = self._target(invocation.url)
+            request = compose(invocation, target, self._clock.now_us(), self._limits)
         except InvalidUrl as error:
             self._refuse(done, Exchange(_invalid(error), None, 0))
             return
@@ -98,7 +98,7 @@ class HttpCaller:
         if self._closed:
             self._refuse(done, Exchange(NoResponse("SHUTDOWN"), None, 0))
             return
-        attempt = Attempt(target.origin, request, ring.method == "HEAD", ring.timeout_us, done)
+        attempt = Attempt(target.origin, request, invocation.method == "HEAD", invocation.timeout_us, done)
         self._timers.assign(attempt)
         self._deadlines.add(attempt)
 

@@ -15,7 +15,7 @@ from tocsin.callbacks.signing import InvalidSecret, signatures
 from tocsin.callbacks.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.raw_body import ENVELOPE_HEADERS, JSON_TYPE, RawBody
-from tocsin.ports.callback import Ring
+from tocsin.ports.callback import Invocation
 
 #: Methods with which a receiver can be called. GET and HEAD carry no body: proxies and servers drop or refuse it.
 METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
@@ -111,50 +111,52 @@ def check_size(headers: Collection[tuple[str, str]], limits: CallbackLimits) -> 
     return reasons
 
 
-def compose(ring: Ring, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
+def compose(invocation: Invocation, target: Target, now_us: int, limits: CallbackLimits) -> bytes:
     """Head and body of the request. `now_us`, wall clock, becomes the `webhook-timestamp`.
 
     The timer's own headers replace our content-type, user-agent and traceparent. A traceparent that isn't one is left
     out, as W3C Trace Context has it. Raises InvalidRequest.
     """
-    if ring.method in _BODILESS:
+    if invocation.method in _BODILESS:
         body = b""
-    elif ring.body is not None:
-        body = _raw(ring.body)
+    elif invocation.body is not None:
+        body = _raw(invocation.body)
     else:
         try:
             body = _encode(
                 _Body(
-                    ring.namespace,
-                    ring.timer_id,
-                    format_instant(ring.execute_at),
-                    format_instant(ring.fired_at),
-                    ring.attempt,
-                    ring.payload,
+                    invocation.namespace,
+                    invocation.timer_id,
+                    format_instant(invocation.execute_at),
+                    format_instant(invocation.fired_at),
+                    invocation.attempt,
+                    invocation.payload,
                 )
             )
         except (UnicodeEncodeError, OverflowError) as error:
             raise InvalidRequest(f"the body can't be encoded: {error}") from error
     timestamp_s = now_us // US_PER_SECOND
-    headers = ring.headers
-    media_type = JSON_TYPE if ring.body is None else ring.body.content_type
-    head = _head_with(ring, target, media_type, limits) if headers else _head(ring.method, target, media_type)
-    if ring.body is not None:
-        head += _envelope_lines(ring)
-    message_id = ring.message_id
+    headers = invocation.headers
+    media_type = JSON_TYPE if invocation.body is None else invocation.body.content_type
+    head = (
+        _head_with(invocation, target, media_type, limits) if headers else _head(invocation.method, target, media_type)
+    )
+    if invocation.body is not None:
+        head += _envelope_lines(invocation)
+    message_id = invocation.message_id
     if not (message_id.isascii() and message_id.isprintable()):
         raise InvalidRequest("the message id can't be a header's value")
     head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
-    if ring.secrets:
+    if invocation.secrets:
         try:
-            signed = signatures(ring.secrets, message_id, timestamp_s, body)
+            signed = signatures(invocation.secrets, message_id, timestamp_s, body)
         except InvalidSecret as error:
             raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
         head += f"webhook-signature: {signed}\r\n"
-    trace = ring.traceparent
+    trace = invocation.traceparent
     if trace is not None and _TRACEPARENT.fullmatch(trace) and not _brings(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"
-    if ring.method in _BODILESS:
+    if invocation.method in _BODILESS:
         return (head + "\r\n").encode("ascii")
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
 
@@ -166,14 +168,14 @@ def _raw(body: RawBody) -> bytes:
         raise InvalidRequest(f"the body can't be encoded: {error}") from error
 
 
-def _envelope_lines(ring: Ring) -> str:
+def _envelope_lines(invocation: Invocation) -> str:
     """What the body would say, were it not raw. Ids may have any characters, and are percent-encoded UTF-8."""
     values = (
-        ring.namespace,
-        quote(ring.timer_id, safe=""),
-        format_instant(ring.execute_at),
-        format_instant(ring.fired_at),
-        str(ring.attempt),
+        invocation.namespace,
+        quote(invocation.timer_id, safe=""),
+        format_instant(invocation.execute_at),
+        format_instant(invocation.fired_at),
+        str(invocation.attempt),
     )
     return "".join(f"{name}: {value}\r\n" for name, value in zip(ENVELOPE_HEADERS, values, strict=True))
 
@@ -184,8 +186,8 @@ def _head(method: str, target: Target, media_type: str) -> str:
     return _request_line(method, target) + "".join(_own_lines(method, media_type))
 
 
-def _head_with(ring: Ring, target: Target, media_type: str, limits: CallbackLimits) -> str:
-    method, headers = ring.method, ring.headers or {}
+def _head_with(invocation: Invocation, target: Target, media_type: str, limits: CallbackLimits) -> str:
+    method, headers = invocation.method, invocation.headers or {}
     reasons = check_headers(headers, limits)
     if reasons:
         raise InvalidRequest("headers: " + "; ".join(reasons))

@@ -20,7 +20,7 @@ from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
 from tocsin.cli.demo_scenes import LOOK_INTERVAL_S, PATIENCE_S, served
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, Receiver, Ring
+from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.telemetry.logs import configure_logging
@@ -64,7 +64,7 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     receiver = Receiver(_Answers(scenes))
     await receiver.start("127.0.0.1", 0)
     # A port that was free a moment ago, for the service that isn't there.
-    nobody = Receiver(lambda ring: Answer())
+    nobody = Receiver(lambda callback: Answer())
     await nobody.start("127.0.0.1", 0)
     await nobody.stop()
     for scene in scenes.values():
@@ -108,12 +108,12 @@ class _Answers:
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, ring: Ring) -> Answer:
-        scene = self._scenes[ring.path[1:]]
+    def __call__(self, callback: ReceivedCallback) -> Answer:
+        scene = self._scenes[callback.path[1:]]
         if scene.name == "failing":
-            scene.seen.append(f"{ring.method} came; answers 503 in 1 s")
+            scene.seen.append(f"{callback.method} came; answers 503 in 1 s")
             return Answer(503, b'{"error": "out of order"}', FAILING_DELAY_S)
-        scene.seen.append(f"{ring.method} came, answered 200")
+        scene.seen.append(f"{callback.method} came, answered 200")
         return Answer(200, b'{"served": true}')
 
 

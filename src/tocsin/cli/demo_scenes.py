@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, Receiver, Ring
+from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
 from tocsin.config import load_settings
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
@@ -102,9 +102,9 @@ class _Answers:
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, ring: Ring) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> Answer:
         now_us = time.time_ns() // 1_000
-        body = msgspec.json.decode(ring.body)
+        body = msgspec.json.decode(callback.body)
         scene = self._scenes[body["timerId"]]
         late = f"{(now_us - parse_instant(body['executeAt'])) / 1e3:+.1f} ms"
         if scene.id == "retried" and body["attempt"] < 3:

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.receiver import Answer, Receiver, Ring
+from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
 from tocsin.model.instants import format_instant, parse_instant
 
 PAYLOAD_CHARS_MAX = 60
@@ -66,25 +66,25 @@ class RingPrinter:
     async def tick(self) -> None:
         """Nothing is printed by the clock."""
 
-    def __call__(self, ring: Ring, body: dict[str, Any], lag_us: int | None, status: int) -> None:
+    def __call__(self, callback: ReceivedCallback, body: dict[str, Any], lag_us: int | None, status: int) -> None:
         """Prints it."""
         self.count += 1
         if self._as_json:
-            shown = {"lagMs": None if lag_us is None else lag_us / 1e3, "answered": status, "headers": ring.headers}
-            came = body if "timerId" in body else {"method": ring.method, "body": _text(ring)}
-            output.print_json({"path": ring.path, **came, **shown})
+            shown = {"lagMs": None if lag_us is None else lag_us / 1e3, "answered": status, "headers": callback.headers}
+            came = body if "timerId" in body else {"method": callback.method, "body": _text(callback)}
+            output.print_json({"path": callback.path, **came, **shown})
             return
         parts = [(time.strftime("%H:%M:%S  "), "dim")]
         # A service call, or what else came by: nothing is known of it but the request itself.
         plain = "timerId" not in body
-        name = f"{ring.method} {ring.path}" if plain else f"{body.get('namespace')}/{body['timerId']}"
+        name = f"{callback.method} {callback.path}" if plain else f"{body.get('namespace')}/{body['timerId']}"
         parts.append((name, "bold"))
         if lag_us is not None:
             parts.append((f"  {lag_us / 1e3:+,.1f} ms", "red" if lag_us < 0 else "green"))
         if "attempt" in body:
             parts.append((f"  attempt {body['attempt']}", ""))
         parts.append((f"  → {status}", "" if status < 300 else "yellow"))
-        payload = " ".join(_text(ring).split()) if plain else output.compact(body.get("payload"))
+        payload = " ".join(_text(callback).split()) if plain else output.compact(body.get("payload"))
         if payload:
             cut = payload if len(payload) <= PAYLOAD_CHARS_MAX else payload[: PAYLOAD_CHARS_MAX - 1] + "…"
             parts.append((f"  {cut}", ""))
@@ -99,7 +99,7 @@ class RatePrinter:
         self._as_json = as_json
         self._lags_us: list[int] = []
 
-    def __call__(self, ring: Ring, body: dict[str, Any], lag_us: int | None, status: int) -> None:
+    def __call__(self, callback: ReceivedCallback, body: dict[str, Any], lag_us: int | None, status: int) -> None:
         """Counts it."""
         self.count += 1
         if lag_us is not None:
@@ -132,10 +132,10 @@ class Echo:
         self._rescheduled: OrderedDict[tuple[Any, Any], int] = OrderedDict()
         self._decode = msgspec.json.Decoder().decode
 
-    def __call__(self, ring: Ring) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> Answer:
         """The answer to one callback."""
         now_us = time.time_ns() // 1_000
-        body = self._body(ring)
+        body = self._body(callback)
         behaviour = self._behaviour
         status = behaviour.status
         if behaviour.fail_rate is not None and random.random() >= behaviour.fail_rate:
@@ -143,12 +143,12 @@ class Echo:
         answer = b""
         if status < 300 and behaviour.reschedule_us is not None and self._wanted_again(body):
             answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(now_us + behaviour.reschedule_us).encode()
-        self.printer(ring, body, self._lag_us(body, now_us), status)
+        self.printer(callback, body, self._lag_us(body, now_us), status)
         return Answer(status, answer, behaviour.delay_s)
 
-    def _body(self, ring: Ring) -> dict[str, Any]:
+    def _body(self, callback: ReceivedCallback) -> dict[str, Any]:
         try:
-            body = self._decode(ring.body)
+            body = self._decode(callback.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return {}
         return body if isinstance(body, dict) else {}
@@ -175,5 +175,5 @@ class Echo:
         return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._begun_us else None
 
 
-def _text(ring: Ring) -> str:
-    return ring.body.decode(errors="replace")
+def _text(callback: ReceivedCallback) -> str:
+    return callback.body.decode(errors="replace")

@@ -18,7 +18,7 @@ BODY_BYTES_MAX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class ReceivedCallback:
     """A request as it came in."""
 
     method: str
@@ -39,7 +39,7 @@ class Answer:
 class Receiver:
     """Listens while it is open; every request is answered with what `handle` returns."""
 
-    def __init__(self, handle: Callable[[Ring], Answer]) -> None:
+    def __init__(self, handle: Callable[[ReceivedCallback], Answer]) -> None:
         self.handle = handle
         self.connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
@@ -123,12 +123,12 @@ class _Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        ring = Ring(
+        callback = ReceivedCallback(
             self._parser.get_method().decode(), self._path.decode("latin-1"), self._headers, b"".join(self._body)
         )
         keep_alive = self._parser.should_keep_alive()
         self._begin()
-        self._waiting.append((self._receiver.handle(ring), keep_alive))
+        self._waiting.append((self._receiver.handle(callback), keep_alive))
         if len(self._waiting) == 1:
             self._next()
 

@@ -15,10 +15,10 @@ from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
 from tocsin.cluster.stream import Called, dial
 from tocsin.cluster.wire import Http, HttpAnswer
-from tocsin.contract.access import without_key
+from tocsin.http.access import without_key
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
 from tocsin.ports.observer import Event, PeerRefused
 
 Serve = Callable[[Http], Awaitable[HttpAnswer]]
@@ -35,7 +35,7 @@ def _counts_nothing(after_us: int) -> None:
 class Cluster:
     """The ports Forwarder (as `router`) and Peers. `own` is this node's incarnation; `report` says how it is.
 
-    `tell_others` and everything else may be called before `listen`, and without it: then others don't reach this node.
+    `announce` and everything else may be called before `listen`, and without it: then others don't reach this node.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Cluster:
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
         #: What this node has counted in points that began after an instant.
-        self.figures_here: Callable[[int], FiguresReport | None] = _counts_nothing
+        self.statistics_here: Callable[[int], StatisticsReport | None] = _counts_nothing
         self.router = Router(placement, local, self.link, clock, limits)
         placement.watch(self._forget_gone)
 
@@ -137,7 +137,7 @@ class Cluster:
             local=self._local,
             placement=self._placement,
             report=self._report,
-            figures=self._figures,
+            statistics=self._statistics,
             serve=self._serve,
             clock=self._clock,
             limits=self._limits,
@@ -156,8 +156,8 @@ class Cluster:
         if self._sessions.get(incarnation) is session:
             del self._sessions[incarnation]
 
-    def _figures(self, after_us: int) -> FiguresReport | None:
-        return self.figures_here(after_us)
+    def _statistics(self, after_us: int) -> StatisticsReport | None:
+        return self.statistics_here(after_us)
 
     async def _serve(self, request: Http) -> HttpAnswer:
         return await self.serve(request)
@@ -180,7 +180,7 @@ class Cluster:
             )
         return link
 
-    def tell_others(self) -> None:
+    def announce(self) -> None:
         """Has the other nodes look who owns what, soon."""
         if not self._telling:
             self._telling = True
@@ -219,14 +219,14 @@ class Cluster:
             if question in done and question.exception() is None
         }
 
-    async def figures(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """See Peers."""
         address = self._placement.address(incarnation)
         if not address:
             raise Unavailable("the node can't be reached by others")
         try:
             async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
-                return await self.link(incarnation, address).ask_figures(after_us)
+                return await self.link(incarnation, address).ask_statistics(after_us)
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None
 

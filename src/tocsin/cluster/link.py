@@ -5,7 +5,7 @@ not sent, or that the other node says it never looked at, certainly wasn't done:
 that was sent the outcome is unknown, and saying so too early would do harm: the client might write again, and the first
 write be done after the second. So it is said only when the first can't be done any more:
 
-- the shard has another version by now, and a write is accepted only in the version that it names; or
+- the shard has another epoch by now, and a write is accepted only in the epoch that it names; or
 - the other node (in the same incarnation) has taken a new connection of ours, which makes it forget the former one unread; or
 - the deadline has passed, which the other node tells by its own clock: it numbers its ticks, and writes are dated by the last
   tick that had come, so that one that lay in a buffer is as old as it is.
@@ -51,7 +51,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import FiguresReport, NodeReport, Placement, Settle, Write, Written
+from tocsin.ports.forward import NodeReport, Placement, Settle, StatisticsReport, Write, Written
 from tocsin.ports.observer import Event, PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the time budget ran out before it could be sent to the shard's owner"
@@ -62,13 +62,13 @@ class NotSent(Unavailable):
 
 
 class _Sent:
-    """A write on its way, for the shard's version that it names."""
+    """A write on its way, for the shard's epoch that it names."""
 
-    __slots__ = ("settle", "version", "write")
+    __slots__ = ("epoch", "settle", "write")
 
-    def __init__(self, write: Write, version: int, settle: Settle) -> None:
+    def __init__(self, write: Write, epoch: int, settle: Settle) -> None:
         self.write = write
-        self.version = version
+        self.epoch = epoch
         self.settle = settle
 
 
@@ -117,11 +117,11 @@ class PeerLink:
 
     # ------------------------------------------------------------------ what is asked of it
 
-    def send(self, write: Write, version: int, settle: Settle) -> None:
+    def send(self, write: Write, epoch: int, settle: Settle) -> None:
         """Sends the write soon, together with others; Overloaded."""
         if len(self._queue) >= self._limits.queue_max:
             raise Overloaded(f"{len(self._queue)} writes wait for {self.address} already (cluster.queue_max)")
-        self._queue.append(_Sent(write, version, settle))
+        self._queue.append(_Sent(write, epoch, settle))
         self._plan_flush()
 
     def look(self) -> None:
@@ -134,11 +134,11 @@ class PeerLink:
         assert isinstance(answer, Report)
         return answer.report
 
-    async def ask_figures(self, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def ask_statistics(self, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """The same, with what it has counted in points that began after an instant; None from a release that doesn't tell."""
         answer = await self._answer_to(lambda number: Ask(number, after_us))
         assert isinstance(answer, Report)
-        return answer.report, answer.figures
+        return answer.report, answer.statistics
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces, since it was asked; Unavailable. A release that doesn't know
@@ -222,7 +222,7 @@ class PeerLink:
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
-            op = op_of(sent.write, self._last_id, sent.version, budget_us)
+            op = op_of(sent.write, self._last_id, sent.epoch, budget_us)
             size += len(op.body)
             ops.append(op)
         if ops:
@@ -360,7 +360,7 @@ class PeerLink:
         self._count("moved", len(unread))
         self._break_off("it stops")
         # It has given its shards back; that it said so may have been lost with its own connections.
-        self._placement.look()
+        self._placement.refresh()
 
     def _break_off(self, reason: str) -> None:
         channel = self._channel
@@ -408,7 +408,7 @@ class PeerLink:
         if now >= sent.write.deadline_us:
             return True
         owner = self._placement.owner(sent.write.shard_id)
-        return owner is not None and owner.version > sent.version
+        return owner is not None and owner.epoch > sent.epoch
 
     def _tell_unknown(self, writes: list[_Sent]) -> None:
         self._count("unknown", len(writes))

@@ -46,7 +46,7 @@ class Router:
         self._timer: asyncio.TimerHandle | None = None
         self._retry_planned = False
         self._closed = False
-        placement.watch(self._looked)
+        placement.watch(self._refreshed)
 
     @property
     def waiting(self) -> int:
@@ -83,7 +83,7 @@ class Router:
             if owner.incarnation == self._placement.incarnation:
                 self._local.accept(write, None, answered)
             elif owner.address:
-                self._link(owner.incarnation, owner.address).send(write, owner.version, answered)
+                self._link(owner.incarnation, owner.address).send(write, owner.epoch, answered)
             else:
                 return False
         except ShardMoved:
@@ -103,7 +103,7 @@ class Router:
     def _wait(self, write: Write, settle: Settle) -> None:
         self._by_shard.setdefault(write.shard_id, deque()).append(_Waiting(write, settle))
         self._count += 1
-        self._placement.look()
+        self._placement.refresh()
         self._keep_trying()
 
     def _keep_trying(self) -> None:
@@ -115,10 +115,10 @@ class Router:
         self._timer = None
         self._retry()
         if self._by_shard:
-            self._placement.look()
+            self._placement.refresh()
         self._keep_trying()
 
-    def _looked(self) -> None:
+    def _refreshed(self) -> None:
         if self._by_shard and not self._retry_planned and not self._closed:
             self._retry_planned = True
             asyncio.get_running_loop().call_soon(self._on_look)

@@ -30,7 +30,7 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import FiguresReport, LocalWrites, NodeReport, Placement, Write, Written
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport, Write, Written
 
 #: Ticks by which a write may still be dated.
 _TICKS_KEPT = 64
@@ -38,7 +38,7 @@ _TICKS_KEPT = 64
 
 class PeerSession:
     """One connection of one other node. It obeys the rules that `tocsin.cluster.link` relies on: a write counts only in the
-    version that it names, before the deadline by this node's clock, once, and not after the session was made void."""
+    epoch that it names, before the deadline by this node's clock, once, and not after the session was made void."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PeerSession:
         local: LocalWrites,
         placement: Placement,
         report: Callable[[], NodeReport],
-        figures: Callable[[int], FiguresReport | None],
+        statistics: Callable[[int], StatisticsReport | None],
         serve: Callable[[Http], Awaitable[HttpAnswer]],
         clock: Clock,
         limits: ClusterLimits,
@@ -58,7 +58,7 @@ class PeerSession:
         self._local = local
         self._placement = placement
         self._report = report
-        self._figures = figures
+        self._statistics = statistics
         self._serve = serve
         self._clock = clock
         self._limits = limits
@@ -129,9 +129,9 @@ class PeerSession:
                 self._take(message)
             elif isinstance(message, Ask):
                 self._last_id = max(self._last_id, message.id)
-                after_us = message.figures_after
-                figures = None if after_us is None else self._figures(after_us)
-                self._channel.send(encode(Report(message.id, self._report(), figures)))
+                after_us = message.statistics_after
+                statistics = None if after_us is None else self._statistics(after_us)
+                self._channel.send(encode(Report(message.id, self._report(), statistics)))
             elif isinstance(message, Refresh):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._refresh(message.id))
@@ -139,7 +139,7 @@ class PeerSession:
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._relay(message))
             elif message is not None:
-                self._placement.look()
+                self._placement.refresh()
         except PeerConfused as error:
             self.lost(str(error))
             self.void()
@@ -195,7 +195,7 @@ class PeerSession:
         self._send_alone(encode(Refreshed(number)))
 
     def _accept(self, op: Op, write: Write) -> None:
-        self._local.accept(write, op.version, partial(self._answered, op.id, op.brief))
+        self._local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
 
     async def _relay(self, request: Http) -> None:
         try:

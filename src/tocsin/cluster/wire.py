@@ -15,12 +15,12 @@ from tocsin.model import errors
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import FiguresReport, NodeReport, Write, WriteKind, Written
+from tocsin.ports.forward import NodeReport, StatisticsReport, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
 
 
 class Op(msgspec.Struct, array_like=True, gc=False):
-    """A write. `version` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
+    """A write. `epoch` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
     sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
     the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
     JSON; empty for none."""
@@ -28,7 +28,7 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     id: int
     kind: int
     shard_id: int
-    version: int
+    epoch: int
     uuid: bytes
     namespace: str
     budget_us: int
@@ -47,10 +47,10 @@ class Ops(msgspec.Struct, tag="o", array_like=True):
 
 
 class Ask(msgspec.Struct, tag="q", array_like=True):
-    """How are you? And, unless `figures_after` is None: what have you counted in points that began after that instant?"""
+    """How are you? And, unless `statistics_after` is None: what have you counted in points that began after that instant?"""
 
     id: int
-    figures_after: int | None = None
+    statistics_after: int | None = None
 
 
 class Look(msgspec.Struct, tag="l", array_like=True):
@@ -116,7 +116,7 @@ class Report(msgspec.Struct, tag="r", array_like=True):
 
     id: int
     report: NodeReport
-    figures: FiguresReport | None = None
+    statistics: StatisticsReport | None = None
 
 
 class Refreshed(msgspec.Struct, tag="m", array_like=True):
@@ -208,21 +208,21 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
     return isinstance(message, list) and bool(message) and isinstance(message[0], str) and message[0] not in kinds
 
 
-def op_of(write: Write, id: int, version: int, budget_us: int) -> Op:
+def op_of(write: Write, id: int, epoch: int, budget_us: int) -> Op:
     """The write as it travels."""
     kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
     if kind is WriteKind.CONCLUDE:
         assert timer is not None
         body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
-        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
+        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
         body = encode_record(timer)
         if condition is not None:
             on = _json.encode(condition)
-            return Op(id, _CREATE_IF, shard_id, version, uuid, namespace, budget_us, body, True, known, on)
-        return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, True, known)
+            return Op(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
+        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
     body = b"" if changes is None else _json.encode(changes)
-    return Op(id, kind, shard_id, version, uuid, namespace, budget_us, body, False, known)
+    return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
 
 
 def write_of(op: Op, deadline_us: int) -> Write:

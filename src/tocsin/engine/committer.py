@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, Kind, Standing
+from tocsin.engine.rows import Batch, OpKind, Standing
 from tocsin.model.errors import (
     DefiniteFailure,
     OutcomeUnknown,
@@ -229,7 +229,7 @@ class Lane:
         changed: dict[tuple[str, str], int] = {}
         for batch in written:
             for op, answer in zip(batch.ops, batch.answers, strict=True):
-                if op.kind > Kind.DELETE or isinstance(answer, Exception | Standing):
+                if op.kind > OpKind.DELETE or isinstance(answer, Exception | Standing):
                     continue
                 if op.timer is not None:
                     created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1

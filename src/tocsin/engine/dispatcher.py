@@ -10,17 +10,17 @@ from tocsin.engine.alarm import Alarm
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
 from tocsin.engine.handover import HandedOver
-from tocsin.engine.rows import Again, Flight, Kind, Op, Row
+from tocsin.engine.rows import Again, Flight, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.model.namespace import Answers, policy_in_force
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
     AttemptNotSent,
     DispatchPaused,
     DispatchResumed,
-    RowParked,
+    TimerSuspended,
 )
 
 #: Pause before a destination is tried again to which a request could not be sent, doubled each time up to the second. The
@@ -176,7 +176,7 @@ class Dispatcher:
         namespace = self._context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
             window.set_aside()
-            self._park(shard, row, f"namespace:{timer.namespace}")
+            self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
         destination = admission.destination(self._context.caller.destination(timer.url))
         has_room = destination.has_room
@@ -187,17 +187,17 @@ class Dispatcher:
         if admission.may_wait(shard, row, destination):
             admission.defer(shard, row, destination)
             return
-        self._park(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
+        self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
         admission.settle(destination)
 
-    def _park(self, shard: Shard, row: Row, reason: str) -> None:
+    def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
         """Has a row suspended that is shown as due no longer."""
         window = shard.window
         assert window is not None
-        window.accept(Op(Kind.PARK, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
+        window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
         shard.lane.poke(shard, urgent=False)
         shard.suspended.note(reason)
-        self._context.observe(RowParked(shard.shard_id, row.key[1], reason))
+        self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
 
     def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
         window = shard.window
@@ -207,8 +207,8 @@ class Dispatcher:
         flight.attempt, flight.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
-        self._context.caller.ring(
-            Ring(
+        self._context.caller.invoke(
+            Invocation(
                 timer.namespace,
                 timer.id,
                 timer.execute_at,
@@ -391,7 +391,7 @@ class Dispatcher:
         """To be called once in a while: suspends what waits in the shard beyond its share, which shrinks when the node gets
         more shards; forgets destinations that nobody needs."""
         for row, destination in self._admission.excess(shard):
-            self._park(shard, row, f"destination:{destination.name}")
+            self._suspend(shard, row, f"destination:{destination.name}")
             self._admission.settle(destination)
         self._admission.forget_idle()
 

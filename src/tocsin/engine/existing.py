@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.engine.rows import Batch, Finished, Op, Row, Standing
+from tocsin.engine.rows import Batch, Finished, Row, Standing, WriteOp
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
     ClusterUpgrading,
@@ -20,7 +20,7 @@ from tocsin.ports.store import Found, HistoryRow, StoredRow
 
 
 def create_if(
-    op: Op, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+    op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | TocsinError:
     """What the create on a condition comes to (rule 26): a row to write, the timer that stands (Standing), or an error.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from tocsin.engine.context import Context
-from tocsin.engine.rows import Conclusion, Flight, Op, Row
+from tocsin.engine.rows import Conclusion, Flight, Row, WriteOp
 from tocsin.engine.window import conclusion_op
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
@@ -21,7 +21,7 @@ LOOK_S = 0.01
 
 _Answer = Row | TocsinError | None
 #: Has a write done by the shard's owner, or raises a TocsinError.
-Submit = Callable[[int, Op, Callable[[_Answer], None]], None]
+Submit = Callable[[int, WriteOp, Callable[[_Answer], None]], None]
 
 
 class InFlight(Protocol):
@@ -72,7 +72,7 @@ class HandedOver:
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
             self._context.observe(WriteRefused(shard_id, flight.row.key[1], str(answer)))
 
-    async def _ask(self, shard_id: int, op: Op) -> _Answer:
+    async def _ask(self, shard_id: int, op: WriteOp) -> _Answer:
         assert self.submit is not None
         answered: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
         try:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tocsin.engine.context import Context
-from tocsin.engine.rows import Kind, LoadRequest, Op, Row
+from tocsin.engine.rows import LoadRequest, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.engine.window import Window, revived, unreadable
 from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
-from tocsin.ports.observer import LoadFailed, PageLoaded, RowParked
-from tocsin.ports.store import Key
+from tocsin.ports.observer import LoadFailed, PageLoaded, TimerSuspended
+from tocsin.ports.store import FireKey
 
 _MINUTE_US = 60_000_000
 #: Why a shard is left that has a record of a later release.
@@ -56,7 +56,7 @@ class Loader:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _wanted(self, window: Window) -> Key | None:
+    def _wanted(self, window: Window) -> FireKey | None:
         """The key up to which to load, or None: enough is loaded, or there is no room."""
         limits, now = self._context.limits, self._context.clock.now_us()
         enough_at = now + limits.look_ahead_max_us // 2
@@ -126,14 +126,14 @@ class Loader:
             except RecordUndecodable as error:
                 rows.append(unreadable(found, str(error)))
         if window.loaded(request, rows, page.complete_to):
-            self._park_unreadable(window, rows)
+            self._suspend_undecodable(window, rows)
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
             self._shard.recount()
             self._changed(self._shard)
             return window.horizon > request.after
         return True
 
-    def _park_unreadable(self, window: Window, rows: list[Row]) -> None:
+    def _suspend_undecodable(self, window: Window, rows: list[Row]) -> None:
         """Rule 15: what can't be decoded is set aside as it is, with the reason; too many stop the shard."""
         now = self._context.clock.boottime_us()
         for row in rows:
@@ -143,9 +143,9 @@ class Loader:
                 # Readable, overruled, or loaded and counted before: memory was short and its page came again.
                 continue
             reason = f"bad_record: {row.timer.last_error}"[:500]
-            window.accept(Op(Kind.PARK, uuid, row.timer.namespace, expected=row.generation, reason=reason))
+            window.accept(WriteOp(OpKind.SUSPEND, uuid, row.timer.namespace, expected=row.generation, reason=reason))
             self._shard.lane.poke(self._shard, urgent=False)
-            self._context.observe(RowParked(self._shard.shard_id, uuid, reason))
+            self._context.observe(TimerSuspended(self._shard.shard_id, uuid, reason))
             self._bad.append(now)
         while self._bad and self._bad[0] < now - _MINUTE_US:
             self._bad.popleft()

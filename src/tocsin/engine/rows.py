@@ -10,7 +10,7 @@ from itertools import islice
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Changes, Timer
-from tocsin.ports.store import Key, ShardBatch, StoredRow
+from tocsin.ports.store import FireKey, ShardBatch, StoredRow
 
 #: Rows of which `longest_wait_us` takes the oldest, of each heap.
 _WAITS_LOOKED_AT_MAX = 100
@@ -23,7 +23,7 @@ class Row:
 
     __slots__ = ("generation", "key", "raw", "size", "timer")
 
-    def __init__(self, key: Key, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
+    def __init__(self, key: FireKey, generation: bytes, timer: Timer, size: int, raw: StoredRow | None = None) -> None:
         self.key = key
         self.generation = generation
         self.timer = timer
@@ -47,7 +47,7 @@ class Standing(Row):
         self.outcome = outcome
 
 
-def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[Key]], now_us: int) -> int:
+def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], now_us: int) -> int:
     """How long the oldest due one has waited; 0 when none is due. The heaps have their keys, of which all but the first may
     be outdated. Where many have instants of long before they were accepted, it is the oldest of those looked at."""
     longest = 0
@@ -61,7 +61,7 @@ def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[Key]], now_u
     return longest
 
 
-class Kind(IntEnum):
+class OpKind(IntEnum):
     """What an operation wants. The first three are clients' writes; those up to HAND_OVER overrule answers of attempts in
     flight that come before they are through."""
 
@@ -71,7 +71,7 @@ class Kind(IntEnum):
     CONCLUDE = 4
     HAND_OVER = 5
     RETRY = 6
-    PARK = 7
+    SUSPEND = 7
     RESUME = 8
 
 
@@ -80,12 +80,12 @@ class Kind(IntEnum):
 Reply = Callable[[Row | TocsinError | None], None]
 
 
-class Op:
+class WriteOp:
     """An accepted operation on one uuid, waiting for a batch.
 
     CREATE brings `timer`, and `condition` if it has one; UPDATE brings `changes`; RETRY brings `timer` and the key's new
-    instant `execute_at`; PARK brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row gets
-    the instant `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and
+    instant `execute_at`; SUSPEND brings `reason`. HAND_OVER leaves an attempt in flight to the node that began it: its row
+    gets the instant `execute_at`, at which it is due again if nobody reports a result. CONCLUDE is that result: `timer`, and
     `execute_at` while it is pending. All from CONCLUDE on apply only to the generation `expected`.
     """
 
@@ -96,7 +96,7 @@ class Op:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: OpKind,
         uuid: bytes,
         namespace: str = "",
         *,
@@ -126,7 +126,7 @@ class Op:
     def overrules(self) -> bool:
         """Whether answers of attempts in flight decide nothing until it is through. It may be refused, and asked for again
         by whoever wants it; the engine's other operations stay until they are durable."""
-        return self.kind <= Kind.HAND_OVER
+        return self.kind <= OpKind.HAND_OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Flight:
 
 class Held:
     """Answered, but overruled by a client's write that is not durable yet; or set aside as undecodable until the batch
-    that parks it is durable (then there is no conclusion)."""
+    that suspends it is durable (then there is no conclusion)."""
 
     __slots__ = ("conclusion", "row")
 
@@ -193,16 +193,16 @@ class Batch:
     `final` has one entry per uuid written: its new row, or None when deleted; `ended` has the timers that its operations
     have ended, each with its final status; `upserts` has the stored form of the rows;
     `relied_on` names finished timers whose end an answer tells, so that their deletes have to go along;
-    `parked` names those that leave the window although they stay stored. `answers` go to the operations in order.
+    `suspended` names those that leave the window although they stay stored. `answers` go to the operations in order.
     """
 
     store: ShardBatch
-    ops: list[Op] = field(default_factory=list)
+    ops: list[WriteOp] = field(default_factory=list)
     answers: list[Row | TocsinError | None] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
     ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)
-    parked: set[bytes] = field(default_factory=set)
+    suspended: set[bytes] = field(default_factory=set)
     relied_on: set[bytes] = field(default_factory=set)
     finished: list[Finished] = field(default_factory=list)
     #: Operations and history that could not be made into records, by uuid, and why.
@@ -215,5 +215,5 @@ class LoadRequest:
     """An announced load: its number voids it when the window was truncated meanwhile."""
 
     number: int
-    after: Key
-    up_to: Key
+    after: FireKey
+    up_to: FireKey

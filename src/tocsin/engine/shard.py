@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, Flight, Op
+from tocsin.engine.rows import Batch, Flight, WriteOp
 from tocsin.engine.window import Window
 from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
@@ -65,37 +65,37 @@ class Shard:
         self._lost = lost
         self._adrift: list[Flight] = []
         self._counted = (0, 0)
-        self._last_version = 0
+        self._last_epoch = 0
         self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
 
     # ------------------------------------------------------------------ ownership
 
-    def own(self, version: int) -> None:
+    def own(self, epoch: int) -> None:
         """The claim succeeded: an empty window, complete up to nothing; attempts still under way are remembered."""
         context = self._context
         self.window = Window(
             self.shard_id,
-            version,
+            epoch,
             context.incarnation,
             adrift=self._adrift,
             range_delete=context.store.capabilities.range_delete,
         )
         self._adrift = []
         self._fetched = ([], {})
-        self._last_version = version
+        self._last_epoch = epoch
         self.suspended = Suspended()
         self.draining = self.closed = False
-        context.observe(ShardClaimed(self.shard_id, version))
+        context.observe(ShardClaimed(self.shard_id, epoch))
         self._changed(self)
 
     @property
-    def last_version(self) -> int:
-        """The version of the latest claim that this node used or renounced; no claim up to it must ever be used again."""
-        return self._last_version
+    def last_epoch(self) -> int:
+        """The epoch of the latest claim that this node used or renounced; no claim up to it must ever be used again."""
+        return self._last_epoch
 
-    def renounce(self, version: int) -> None:
+    def renounce(self, epoch: int) -> None:
         """A claim that was not used is given back, and never will be used."""
-        self._last_version = max(self._last_version, version)
+        self._last_epoch = max(self._last_epoch, epoch)
 
     def lose(self, reason: str) -> None:
         """The claim is gone, or can't be relied on: window and finished are dropped, clients that wait hear it (rule 3)."""
@@ -108,7 +108,7 @@ class Shard:
         window.refuse_clients(error, self._context.clock.boottime_us())
         self._adrift = [flight for flights in window.flights.values() for flight in flights]
         self._recount()
-        self._context.observe(ShardLost(self.shard_id, window.version, reason))
+        self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
         self._lost(self, reason)
 
     def forget_flight(self, flight: Flight) -> None:
@@ -131,7 +131,7 @@ class Shard:
         """Whether writes are accepted: not while it isn't owned, or is being handed over and all but gone."""
         return self.window is not None and not self.closed
 
-    def accept(self, op: Op) -> None:
+    def accept(self, op: WriteOp) -> None:
         """Takes a write; ShardMoved unless it `takes` any."""
         if self.window is None or self.closed:
             raise ShardMoved(f"shard {self.shard_id} is changing hands; try again")
@@ -173,7 +173,7 @@ class Shard:
     def committed(self, batch: Batch) -> None:
         """The batch is durable."""
         window = self.window
-        if window is None or window.version != batch.store.version:
+        if window is None or window.epoch != batch.store.epoch:
             self._answer(batch, ShardUnavailable(f"shard {self.shard_id} changed hands; try again"))
             return
         window.committed(batch, self._context.clock.boottime_us())
@@ -185,12 +185,12 @@ class Shard:
 
     def abandon(self, batch: Batch) -> None:
         """The batch certainly had no effect."""
-        if self.window is not None and self.window.version == batch.store.version:
+        if self.window is not None and self.window.epoch == batch.store.epoch:
             self.window.abandon(batch)
         else:
             self._answer(batch, ShardMoved(f"shard {self.shard_id} changed hands; try again"))
 
-    def refuse_first(self, op: Op, error: TocsinError) -> None:
+    def refuse_first(self, op: WriteOp, error: TocsinError) -> None:
         """The first pending operation fails by itself: it is taken out."""
         if self.window is not None and self.window.pending and self.window.pending[0] is op:
             self.window.pending.popleft()
@@ -228,13 +228,13 @@ class Shard:
     def fenced(self, batch: Batch) -> None:
         """The fence refused the batch: another owner has the shard."""
         self._answer(batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; try again"))
-        if self.window is not None and self.window.version == batch.store.version:
+        if self.window is not None and self.window.epoch == batch.store.epoch:
             self.lose("fenced")
 
     def outcome_unknown(self, batch: Batch) -> None:
         """The batch may or may not be durable, or become it: the claim counts as lost."""
         self._answer(batch, ShardUnavailable("whether it was written is unknown; try again"))
-        if self.window is not None and self.window.version == batch.store.version:
+        if self.window is not None and self.window.epoch == batch.store.epoch:
             self.lose("unknown_outcome")
 
     def _answer(self, batch: Batch, error: TocsinError) -> None:

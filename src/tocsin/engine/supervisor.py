@@ -13,10 +13,10 @@ from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.handover import LOOK_S, MARGIN_US, HandedOver
 from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
-from tocsin.engine.parking import sweep
 from tocsin.engine.retention import forget_dead, purge_history
 from tocsin.engine.shard import Shard, too_much_unwritten
 from tocsin.engine.skew import SkewWatch
+from tocsin.engine.suspension import sweep
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError
 from tocsin.ports.forward import Owner
 from tocsin.ports.observer import (
@@ -64,7 +64,7 @@ class Supervisor:
         self._look = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
         #: Called when other nodes should look who owns what: a shard was taken or given back here.
-        self.tell_others: Callable[[], None] | None = None
+        self.announce: Callable[[], None] | None = None
         self.closing = False
         #: Set before `close`, to have the node called not ready while requests still end.
         self.draining = False
@@ -248,7 +248,7 @@ class Supervisor:
             if shard.window is not window:
                 # Lost, or claimed since then: the answer is about the one before.
                 continue
-            if state is None or state.version != window.version or state.owner != self._context.incarnation:
+            if state is None or state.epoch != window.epoch or state.owner != self._context.incarnation:
                 shard.lose("fenced")
         self._verified = True
 
@@ -274,19 +274,19 @@ class Supervisor:
         """See Placement."""
         window = self.shards[shard_id].window
         if window is not None:
-            return Owner(self.incarnation, window.version, "")
+            return Owner(self.incarnation, window.epoch, "")
         state = self.states.get(shard_id)
         if state is None or state.owner is None or state.owner == self.incarnation:
             return None
-        return Owner(state.owner, state.version, self.membership.address(state.owner))
+        return Owner(state.owner, state.epoch, self.membership.address(state.owner))
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See Placement."""
         self._look.set()
 
-    def watch(self, looked: Callable[[], None]) -> None:
+    def watch(self, refreshed: Callable[[], None]) -> None:
         """See Placement."""
-        self._watchers.append(looked)
+        self._watchers.append(refreshed)
 
     def address(self, incarnation: bytes) -> str:
         """See Placement."""
@@ -300,13 +300,13 @@ class Supervisor:
 
     def _told(self) -> None:
         """Ownership has changed here."""
-        if self.tell_others is not None:
-            self.tell_others()
+        if self.announce is not None:
+            self.announce()
         self._tell_watchers()
 
     def _tell_watchers(self) -> None:
-        for looked in self._watchers:
-            looked()
+        for refreshed in self._watchers:
+            refreshed()
 
     # ------------------------------------------------------------------ ownership
 
@@ -371,8 +371,8 @@ class Supervisor:
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
             # From here on it may be another's at any time, whatever a look says that was begun before.
-            shard.renounce(state.version)
-            self._guarded(shard, partial(self._release_version, shard.shard_id, state.version))
+            shard.renounce(state.epoch)
+            self._guarded(shard, partial(self._release_epoch, shard.shard_id, state.epoch))
 
     def _wanted(self, shard_id: int) -> bool:
         exclusive = self._context.store.capabilities.exclusive
@@ -441,14 +441,14 @@ class Supervisor:
             standing = self.membership.standing_still(state.owner, context.clock.boottime_us())
             if standing is None and self.membership.knows(state.owner):
                 return
-        if state.owner == context.incarnation and state.version > shard.last_version:
-            # A claim of ours whose outcome was unknown has landed; that version was never used.
-            await self._own(shard, state.version)
+        if state.owner == context.incarnation and state.epoch > shard.last_epoch:
+            # A claim of ours whose outcome was unknown has landed; that epoch was never used.
+            await self._own(shard, state.epoch)
             return
         try:
-            version = await context.in_turn(
+            epoch = await context.in_turn(
                 context.store.claim(
-                    shard_id, expected_version=state.version, owner=context.incarnation, standing_still=standing
+                    shard_id, expected_epoch=state.epoch, owner=context.incarnation, standing_still=standing
                 )
             )
         except StoreCorrupted:
@@ -456,14 +456,14 @@ class Supervisor:
         except StoreError as error:
             context.observe(ClaimFailed(shard_id, str(error)))
             return
-        if version is None:
+        if epoch is None:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
             self._shunned[shard_id] = context.clock.boottime_us() + delay
         else:
-            await self._own(shard, version)
+            await self._own(shard, epoch)
 
-    async def _own(self, shard: Shard, version: int) -> None:
+    async def _own(self, shard: Shard, epoch: int) -> None:
         """The claim succeeded. The timers may be of owners who knew the namespaces better (rule 23)."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
@@ -474,12 +474,12 @@ class Supervisor:
             self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces: {error}"))
             return
         if self.closing:
-            await self._release_version(shard.shard_id, version)
+            await self._release_epoch(shard.shard_id, epoch)
         else:
-            shard.own(version)
+            shard.own(epoch)
 
     async def _reclaim(self, shard: Shard) -> None:
-        """Rule 3: after an unknown outcome the shard gets a new version, so that the late batch can't land."""
+        """Rule 3: after an unknown outcome the shard gets a new epoch, so that the late batch can't land."""
         context = self._context
         while shard.window is None and not self.closing:
             try:
@@ -528,19 +528,19 @@ class Supervisor:
         shard.lose("released")
         try:
             if await context.in_turn(
-                context.store.release(shard.shard_id, version=window.version, owner=context.incarnation)
+                context.store.release(shard.shard_id, epoch=window.epoch, owner=context.incarnation)
             ):
-                context.observe(ShardReleased(shard.shard_id, window.version))
-                self._note_released(shard.shard_id, window.version)
+                context.observe(ShardReleased(shard.shard_id, window.epoch))
+                self._note_released(shard.shard_id, window.epoch)
                 self._told()
         except StoreError as error:
             context.observe(ClaimFailed(shard.shard_id, f"release: {error}"))
 
-    def _note_released(self, shard_id: int, version: int) -> None:
+    def _note_released(self, shard_id: int, epoch: int) -> None:
         """What was read before the release isn't true any more."""
         state = self.states.get(shard_id)
-        if state is not None and state.version <= version:
-            self.states[shard_id] = ShardState(shard_id, version, None)
+        if state is not None and state.epoch <= epoch:
+            self.states[shard_id] = ShardState(shard_id, epoch, None)
 
     def _leave(self, shard: Shard, reason: str) -> None:
         """This node must not keep the shard: it is given back at once and not claimed for a while. One that is outdated says
@@ -551,12 +551,12 @@ class Supervisor:
         if window is None:
             return
         shard.lose(reason)
-        self._spawn(self._release_version(shard.shard_id, window.version))
+        self._spawn(self._release_epoch(shard.shard_id, window.epoch))
 
-    async def _release_version(self, shard_id: int, version: int) -> None:
+    async def _release_epoch(self, shard_id: int, epoch: int) -> None:
         context = self._context
         try:
-            await context.in_turn(context.store.release(shard_id, version=version, owner=context.incarnation))
+            await context.in_turn(context.store.release(shard_id, epoch=epoch, owner=context.incarnation))
         except StoreError as error:
             context.observe(ClaimFailed(shard_id, f"release: {error}"))
 

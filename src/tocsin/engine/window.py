@@ -36,10 +36,10 @@ from tocsin.engine.rows import (
     Finished,
     Flight,
     Held,
-    Kind,
     LoadRequest,
-    Op,
+    OpKind,
     Row,
+    WriteOp,
     longest_wait_us,
 )
 from tocsin.model.errors import (
@@ -53,7 +53,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record, unreadable_timer
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Found, HistoryRow, Key, ShardBatch, StoredRow, generation
+from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, Found, HistoryRow, ShardBatch, StoredRow, generation
 
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
@@ -64,21 +64,21 @@ _EXPIRED = "the time budget ran out before it could be written"
 _HELD_BACK = object()
 
 
-def key_before(key: Key) -> Key:
+def key_before(key: FireKey) -> FireKey:
     """The greatest key that is less."""
     instant, uuid = key
     number = int.from_bytes(uuid, "big")
     return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
 
 
-def stored(row: Row, parked: str | None = None) -> StoredRow:
+def stored(row: Row, suspended: str | None = None) -> StoredRow:
     """The row as a store keeps it; an undecodable one verbatim."""
     if row.raw is not None:
-        return row.raw._replace(generation=row.generation, parked=parked)
+        return row.raw._replace(generation=row.generation, suspended=suspended)
     timer = row.timer
     record = encode_record(timer)
     row.size = len(record)
-    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, parked)
+    return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
 
 
 def revived(found: StoredRow) -> Row:
@@ -92,15 +92,15 @@ def unreadable(found: StoredRow, reason: str) -> Row:
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
-def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> Op:
+def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> WriteOp:
     """What an attempt of that row came to, for the row that was handed over in generation `born`."""
     execute_at = conclusion.execute_at if isinstance(conclusion, Again) else 0
     timer = msgspec.structs.replace(conclusion.timer)
-    return Op(Kind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
+    return WriteOp(OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
 
 
 class Window:
-    """All transitions of one shard's timers under one claim (`version`, `incarnation`).
+    """All transitions of one shard's timers under one claim (`epoch`, `incarnation`).
 
     A lost claim ends it; after a new claim a fresh one takes over the `flights`.
     """
@@ -108,17 +108,17 @@ class Window:
     def __init__(
         self,
         shard_id: int,
-        version: int,
+        epoch: int,
         incarnation: bytes,
         *,
         adrift: Iterable[Flight] = (),
         range_delete: bool = True,
     ) -> None:
         self.shard_id = shard_id
-        self.version = version
+        self.epoch = epoch
         self.incarnation = incarnation
         self.range_delete = range_delete
-        self.horizon: Key = KEY_MIN
+        self.horizon: FireKey = KEY_MIN
         self.rows: dict[bytes, Row] = {}
         self.bytes = 0
         self.flights: dict[bytes, tuple[Flight, ...]] = {}
@@ -126,16 +126,16 @@ class Window:
         self.finished: dict[bytes, Finished] = {}
         self.held: dict[bytes, Held] = {}
         self.retrying: dict[bytes, Row] = {}
-        self.pending: deque[Op] = deque()
+        self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
-        # Generations that are about to be parked: they must not ring meanwhile, even if a load brings them again.
-        self._parking: dict[bytes, bytes] = {}
-        self._refused: deque[tuple[int, Op | Finished]] = deque()
+        # Generations that are about to be suspended: they must not ring meanwhile, even if a load brings them again.
+        self._suspending: dict[bytes, bytes] = {}
+        self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._sequence = 0
         # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
-        self._order: list[Key] = []
-        self._aside: list[Key] = []
-        self._flight_order: list[tuple[Key, bytes]] = []
+        self._order: list[FireKey] = []
+        self._aside: list[FireKey] = []
+        self._flight_order: list[tuple[FireKey, bytes]] = []
         self._load: LoadRequest | None = None
         self._load_number = 0
         self._overruled: dict[bytes, Row | None] = {}
@@ -146,27 +146,27 @@ class Window:
 
     # ------------------------------------------------------------------ acceptance
 
-    def accept(self, op: Op) -> None:
+    def accept(self, op: WriteOp) -> None:
         """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
         self._sequence += 1
-        op.generation = generation(self.version, self.incarnation, self._sequence)
-        if op.kind <= Kind.HAND_OVER:
+        op.generation = generation(self.epoch, self.incarnation, self._sequence)
+        if op.kind <= OpKind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
             for flight in self.flights.get(uuid, ()):
                 flight.superseded = True
-        elif op.kind is Kind.PARK:
-            self._parking[op.uuid] = op.expected
+        elif op.kind is OpKind.SUSPEND:
+            self._suspending[op.uuid] = op.expected
         if op.timer is not None and not op.timer.firing:
             op.timer.firing = self._firing(op)
         self.pending.append(op)
 
-    def _firing(self, op: Op) -> str:
-        return f"{self.version:x}-{int.from_bytes(op.generation[-8:], 'big'):x}"
+    def _firing(self, op: WriteOp) -> str:
+        return f"{self.epoch:x}-{int.from_bytes(op.generation[-8:], 'big'):x}"
 
     # ------------------------------------------------------------------ dispatch
 
-    def next_key(self) -> Key | None:
+    def next_key(self) -> FireKey | None:
         """The smallest key that waits for its instant, or None."""
         return self._top(self._order)
 
@@ -265,8 +265,8 @@ class Window:
                 if not flight.superseded:
                     timer = flight.row.timer
                     self.accept(
-                        Op(
-                            Kind.HAND_OVER,
+                        WriteOp(
+                            OpKind.HAND_OVER,
                             flight.row.key[1],
                             timer.namespace,
                             execute_at=flight.fired_at + timer.timeout_us + margin_us,
@@ -286,8 +286,8 @@ class Window:
         else:
             self.retrying[uuid] = row
             self.accept(
-                Op(
-                    Kind.RETRY,
+                WriteOp(
+                    OpKind.RETRY,
                     uuid,
                     timer=conclusion.timer,
                     execute_at=conclusion.execute_at,
@@ -313,9 +313,9 @@ class Window:
         return bool(self._client_ops)
 
     @property
-    def parking(self) -> bool:
-        """Whether rows wait to be parked."""
-        return bool(self._parking)
+    def suspension(self) -> bool:
+        """Whether rows wait to be suspended."""
+        return bool(self._suspending)
 
     def to_fetch(self, rows_max: int) -> list[bytes]:
         """The uuids among the next operations whose present state only the store knows (rule 17)."""
@@ -324,7 +324,7 @@ class Window:
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
             if op.condition is not None:
                 wanted[op.uuid] = None
-            elif op.kind is Kind.CREATE or op.kind is Kind.RETRY:
+            elif op.kind is OpKind.CREATE or op.kind is OpKind.RETRY:
                 written.add(op.uuid)
             elif op.uuid not in written and self._present(op.uuid) is None and op.uuid not in self.finished:
                 wanted[op.uuid] = None
@@ -349,7 +349,7 @@ class Window:
 
         `fetched` is what the store said of `fetched_uuids`.
         """
-        batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
+        batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         unknown = fetched or {}
         asked = frozenset(fetched_uuids)
         while self.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
@@ -380,12 +380,12 @@ class Window:
                     self._take(batch, self.finished[uuid], now_us, history_rule)
         return batch
 
-    def _refuse_unusable(self, op: Op, batch: Batch, error: BaseException, boot_us: int) -> None:
+    def _refuse_unusable(self, op: WriteOp, batch: Batch, error: BaseException, boot_us: int) -> None:
         """What can't be made into a record is refused where somebody waits for it. Where it was to be the timer's next state,
         the present one is suspended with the reason instead (rule 15)."""
         reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
         batch.unusable.append((op.uuid, reason))
-        present = self.retrying.get(op.uuid) if op.kind is Kind.RETRY else None
+        present = self.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
         self.pending.popleft()
         if present is None:
             self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
@@ -393,8 +393,8 @@ class Window:
         del self.retrying[op.uuid]
         self.held[op.uuid] = Held(present, None)
         self.accept(
-            Op(
-                Kind.PARK,
+            WriteOp(
+                OpKind.SUSPEND,
                 op.uuid,
                 present.timer.namespace,
                 expected=present.generation,
@@ -404,7 +404,7 @@ class Window:
 
     def _resolve(
         self,
-        op: Op,
+        op: WriteOp,
         batch: Batch,
         fetched: dict[bytes, Found],
         asked: frozenset[bytes],
@@ -413,7 +413,7 @@ class Window:
     ) -> object:
         """Puts the operation's effect into the batch; returns its answer, or _HELD_BACK: ask the store first."""
         uuid, kind = op.uuid, op.kind
-        if kind is Kind.CREATE:
+        if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
                 return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
@@ -422,13 +422,13 @@ class Window:
             finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
             return self._write(batch, answer) if type(answer) is Row else answer
-        if kind is Kind.RETRY:
+        if kind is OpKind.RETRY:
             assert op.timer is not None
             answered = self.retrying.get(uuid)
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
-        if kind is Kind.HAND_OVER:
+        if kind is OpKind.HAND_OVER:
             flight = self._deciding(uuid, op.expected)
             if uuid in batch.final or flight is None:
                 return None
@@ -436,11 +436,11 @@ class Window:
         present: Row | None
         if uuid in batch.final:
             present = batch.final[uuid]
-            if present is None and kind <= Kind.DELETE:
+            if present is None and kind <= OpKind.DELETE:
                 return TimerNotPending("the timer was deleted")
         elif uuid in self.finished:
             batch.relied_on.add(uuid)
-            return TimerNotPending("the timer has finished") if kind <= Kind.DELETE else None
+            return TimerNotPending("the timer has finished") if kind <= OpKind.DELETE else None
         else:
             present = self._present(uuid)
             if present is None:
@@ -448,36 +448,36 @@ class Window:
                     return _HELD_BACK
                 found = fetched.get(uuid)
                 if found is None or found.live is None:
-                    if kind > Kind.DELETE:
+                    if kind > OpKind.DELETE:
                         return None
                     if found is None:
                         return TimerNotFound("no such timer")
                     return TimerNotPending("the timer has finished")
-                if found.live.parked is None and kind is Kind.RESUME:
+                if found.live.suspended is None and kind is OpKind.RESUME:
                     return None
                 present = self._revive(found.live, op)
-        if kind is Kind.UPDATE:
+        if kind is OpKind.UPDATE:
             return self._update(op, batch, present, now_us)
-        if kind is Kind.DELETE:
+        if kind is OpKind.DELETE:
             assert present is not None
             self._delete(op, batch, present, now_us, history_rule)
             return None
         if present is None or present.generation != op.expected:
             return None
-        if kind is Kind.CONCLUDE:
+        if kind is OpKind.CONCLUDE:
             self._write_conclusion(op, batch, present, now_us, history_rule)
             return None
-        if kind is Kind.PARK:
+        if kind is OpKind.SUSPEND:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
 
-    def _revive(self, live: StoredRow, op: Op) -> Row:
+    def _revive(self, live: StoredRow, op: WriteOp) -> Row:
         try:
             return revived(live)
         except RecordUndecodable as error:
             return unreadable(live, str(error))
 
-    def _update(self, op: Op, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
+    def _update(self, op: WriteOp, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
         assert present is not None
         assert op.changes is not None
         if present.raw is not None:
@@ -493,35 +493,39 @@ class Window:
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
 
-    def _delete(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
+    def _delete(self, op: WriteOp, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
         timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=now_us)
         self._end(op, batch, present, timer, now_us, history_rule)
 
-    def _end(self, op: Op, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
+    def _end(
+        self, op: WriteOp, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule
+    ) -> None:
         # First what can fail: nothing of an operation that is refused may stay in the batch.
         ended = Row(present.key, op.generation, timer, present.size)
         self._record(batch, ended, timer, now_us, history_rule)
         batch.final[op.uuid] = None
         batch.ended[op.uuid] = ended
         batch.upserts.pop(op.uuid, None)
-        batch.parked.discard(op.uuid)
+        batch.suspended.discard(op.uuid)
 
-    def _write_conclusion(self, op: Op, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule) -> None:
+    def _write_conclusion(
+        self, op: WriteOp, batch: Batch, present: Row, now_us: int, history_rule: HistoryRule
+    ) -> None:
         assert op.timer is not None
         if op.timer.status is Status.PENDING:
             self._write(batch, Row((op.execute_at, op.uuid), op.generation, op.timer, 0))
         else:
             self._end(op, batch, present, op.timer, now_us, history_rule)
 
-    def _write(self, batch: Batch, row: Row, parked: str | None = None) -> Row:
+    def _write(self, batch: Batch, row: Row, suspended: str | None = None) -> Row:
         uuid = row.key[1]
-        batch.upserts[uuid] = stored(row, parked)
+        batch.upserts[uuid] = stored(row, suspended)
         batch.final[uuid] = row
         batch.bytes += row.size
-        if parked is None:
-            batch.parked.discard(uuid)
+        if suspended is None:
+            batch.suspended.discard(uuid)
         else:
-            batch.parked.add(uuid)
+            batch.suspended.add(uuid)
         return row
 
     def _record(self, batch: Batch, row: Row, timer: Timer, now_us: int, history_rule: HistoryRule) -> None:
@@ -575,7 +579,7 @@ class Window:
         if key[1] not in batch.final and (mark is None or key > mark):
             batch.store.deletes.append(key[1])
 
-    def _first_unfinished(self, batch: Batch) -> Key:
+    def _first_unfinished(self, batch: Batch) -> FireKey:
         """The smallest key that a range delete must not reach: in the window, in flight, held, retrying, or upserted."""
         limit = KEY_MAX
         for heap in (self._order, self._aside):
@@ -595,13 +599,13 @@ class Window:
             if uuid not in batch.final:
                 limit = min(limit, row.key)
         for upsert in batch.store.upserts:
-            if upsert.parked is None and (upsert.execute_at, upsert.uuid) < limit:
+            if upsert.suspended is None and (upsert.execute_at, upsert.uuid) < limit:
                 limit = (upsert.execute_at, upsert.uuid)
         return limit
 
     def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
         """A batch of nothing but the exact delete of one finished timer."""
-        batch = Batch(ShardBatch(self.shard_id, self.version, self.incarnation))
+        batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         self._take(batch, entry, now_us, history_rule)
         return batch
 
@@ -620,7 +624,7 @@ class Window:
         while self._refused and self._refused[0][0] <= until_us:
             _, refused = self._refused.popleft()
             any_again = True
-            if isinstance(refused, Op):
+            if isinstance(refused, WriteOp):
                 self.pending.append(refused)
                 continue
             uuid = refused.row.key[1]
@@ -650,7 +654,7 @@ class Window:
             self.retrying.pop(uuid, None)
             for flight in self.flights.get(uuid, ()):
                 flight.superseded = flight.stale = True
-            stays = row if uuid not in batch.parked else None
+            stays = row if uuid not in batch.suspended else None
             if stays is not None and stays.key <= self.horizon:
                 self._add(stays)
             if self._load is not None:
@@ -659,17 +663,17 @@ class Window:
             if op.overrules:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
-            elif op.kind is Kind.PARK:
-                self._parking.pop(op.uuid, None)
+            elif op.kind is OpKind.SUSPEND:
+                self._suspending.pop(op.uuid, None)
         for op in results:
             self.accept(op)
 
-    def _handed_over(self, batch: Batch) -> list[Op]:
+    def _handed_over(self, batch: Batch) -> list[WriteOp]:
         """Attempts whose rows the batch hands over aren't this window's any more: their results are for whoever owns the
         shard then. For those that have ended meanwhile that is an operation, returned here."""
         results = []
         for op in batch.ops:
-            row = batch.final.get(op.uuid) if op.kind is Kind.HAND_OVER else None
+            row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
             held = self.held.get(op.uuid)
@@ -701,7 +705,7 @@ class Window:
         """The batch certainly had no effect: its operations come first again."""
         self.pending.extendleft(reversed(batch.ops))
 
-    def refuse(self, op: Op, error: TocsinError, boot_us: int) -> None:
+    def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
         """The operation will never be written: the client hears the error, and what it overruled counts again."""
         if op.overrules:
             self._forget_client_op(op.uuid)
@@ -751,7 +755,7 @@ class Window:
 
     # ------------------------------------------------------------------ loads
 
-    def announce_load(self, up_to: Key) -> LoadRequest | None:
+    def announce_load(self, up_to: FireKey) -> LoadRequest | None:
         """Begins a load of (horizon, up_to]; None while another is under way or nothing is beyond the horizon."""
         if self._load is not None or up_to <= self.horizon:
             return None
@@ -760,10 +764,10 @@ class Window:
         self._load = LoadRequest(self._load_number, self.horizon, up_to)
         return self._load
 
-    def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: Key) -> bool:
+    def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
         """A page joins the window: it was complete from the horizon up to `complete_to` when it was read, and whatever
         was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are held until they
-        are parked. False if the load is void."""
+        are suspended. False if the load is void."""
         if self._load is None or self._load.number != request.number:
             return False
         self._load = None
@@ -850,12 +854,12 @@ class Window:
             self.bytes -= former.size
         self.rows[uuid] = row
         self.bytes += row.size
-        heappush(self._aside if self._parking.get(uuid) == row.generation else self._order, row.key)
+        heappush(self._aside if self._suspending.get(uuid) == row.generation else self._order, row.key)
         if len(self._order) > 2 * len(self.rows) + 1_000:
             # Outdated keys far from the top would pile up for the whole look-ahead.
             self._order = self._compacted(self._order)
 
-    def _compacted(self, heap: list[Key]) -> list[Key]:
+    def _compacted(self, heap: list[FireKey]) -> list[FireKey]:
         kept = list({key: None for key in heap if self._current(key)})
         heapify(kept)
         return kept
@@ -865,11 +869,11 @@ class Window:
         if row is not None:
             self.bytes -= row.size
 
-    def _current(self, key: Key) -> bool:
+    def _current(self, key: FireKey) -> bool:
         row = self.rows.get(key[1])
         return row is not None and row.key == key
 
-    def _top(self, heap: list[Key]) -> Key | None:
+    def _top(self, heap: list[FireKey]) -> FireKey | None:
         while heap:
             key = heap[0]
             row = self.rows.get(key[1])
@@ -879,9 +883,9 @@ class Window:
         return None
 
 
-def _order_of_finished(entry: Finished) -> Key:
+def _order_of_finished(entry: Finished) -> FireKey:
     return entry.row.key
 
 
-def _order_of_stored(row: StoredRow) -> Key:
+def _order_of_stored(row: StoredRow) -> FireKey:
     return (row.execute_at, row.uuid)

@@ -1,6 +1,6 @@
 """The errors of the domain: one base, one class per kind of failure.
 
-Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.contract.errors` is the only
+Adapters translate their drivers' exceptions into the store errors at their edge; `tocsin.http.errors` is the only
 place that turns any of them into an HTTP status.
 """
 
@@ -192,7 +192,7 @@ class SchemaTooNew(StoreError):
 
 
 class RecordUndecodable(TocsinError):
-    """A stored timer record can't be read; the row is parked as it is, never dropped."""
+    """A stored timer record can't be read; the row is suspended as it is, never dropped."""
 
 
 class RecordTooNew(RecordUndecodable):

@@ -11,7 +11,7 @@ from tocsin.model.answer import Outcome
 from tocsin.model.raw_body import RawBody
 
 
-class Ring(NamedTuple):
+class Invocation(NamedTuple):
     """One attempt to be made. `message_id` is the same for all attempts of one firing. It is signed with each of `secrets`;
     without any it is not. A `body` is sent as it is, and the envelope in headers; without one, the envelope with the
     `payload` is the body."""
@@ -47,7 +47,7 @@ class Caller(Protocol):
     def destination(self, url: str) -> str:
         """What concurrency is limited by: scheme, host and port of the URL."""
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Starts the attempt. `done` is called exactly once, later than this returns, on the event loop, whatever
         happens, within the timeout (which covers everything from resolving the name to the answer's last byte) and a
         bounded wait for a connection slot before that. NotSent, with `sent_at` None, is what this machine's own shortages

@@ -70,7 +70,7 @@ class Owner(NamedTuple):
     """Who owns a shard, as far as this node knows. `address` is empty when it can't be reached."""
 
     incarnation: bytes
-    version: int
+    epoch: int
     address: str
 
 
@@ -84,11 +84,11 @@ class Placement(Protocol):
     def owner(self, shard_id: int) -> Owner | None:
         """The owner, this node included; None while nobody is known to own it."""
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Has ownership read again soon; watchers hear when that is done."""
 
-    def watch(self, looked: Callable[[], None]) -> None:
-        """Has `looked` called whenever ownership was read, or has changed here."""
+    def watch(self, refreshed: Callable[[], None]) -> None:
+        """Has `refreshed` called whenever ownership was read, or has changed here."""
 
     def address(self, incarnation: bytes) -> str:
         """Where the member takes messages of other nodes; empty when it takes none or is not known."""
@@ -100,8 +100,8 @@ class Placement(Protocol):
 class LocalWrites(Protocol):
     """The shards of this node, as another node's write sees them."""
 
-    def accept(self, write: Write, version: int | None, settle: Settle) -> None:
-        """Takes a write for a shard that this node owns, in this version if one is named. Raises ShardMoved, Overloaded."""
+    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
+        """Takes a write for a shard that this node owns, in this epoch if one is named. Raises ShardMoved, Overloaded."""
 
     def knows_namespace(self, name: str, version: int) -> bool:
         """Whether this node knows the namespace in that version or a later one. Otherwise the namespaces have to be read
@@ -117,7 +117,7 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
     Nodes of two releases tell one another: fields are only added, at the end, with a default."""
 
     shard_id: int
-    version: int
+    epoch: int
     window_timers: int
     in_flight: int
     complete_to: int | None
@@ -136,9 +136,9 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     takes_key_hashes: bool = False
 
 
-class FiguresReport(msgspec.Struct, frozen=True, array_like=True):
+class StatisticsReport(msgspec.Struct, frozen=True, array_like=True):
     """What a node has counted, point by point. `points` are those that have ended, oldest first, `present` is the one that
-    goes on, each as `tocsin.ui.figures` packs it; `since_us` is when the counting began, `width_us` what a point spans.
+    goes on, each as `tocsin.ui.statistics` packs it; `since_us` is when the counting began, `width_us` what a point spans.
     `more`: further points have ended. It grows as NodeReport does."""
 
     since_us: int
@@ -154,7 +154,7 @@ class Peers(Protocol):
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """What each says of itself, by incarnation; who does not answer in time is absent."""
 
-    async def figures(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """What that node says of itself, and has counted in points that began after an instant: as many as it tells at once.
         None: its release doesn't tell. Unavailable, within the time that reports may take."""
 

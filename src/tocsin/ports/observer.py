@@ -101,14 +101,14 @@ class ShardClaimed(NamedTuple):
     """This node owns the shard from now on."""
 
     shard_id: int
-    version: int
+    epoch: int
 
 
 class ShardLost(NamedTuple):
     """This node no longer owns the shard; `reason` is fenced, unknown_outcome, newer_format, bad_rows or stopped."""
 
     shard_id: int
-    version: int
+    epoch: int
     reason: str
 
 
@@ -116,7 +116,7 @@ class ShardReleased(NamedTuple):
     """This node gave the shard up in order."""
 
     shard_id: int
-    version: int
+    epoch: int
 
 
 class ClaimFailed(NamedTuple):
@@ -126,7 +126,7 @@ class ClaimFailed(NamedTuple):
     error: str
 
 
-class RowParked(NamedTuple):
+class TimerSuspended(NamedTuple):
     """A timer was set aside; `reason` is `bad_record: …`, `namespace:…` or `destination:…`."""
 
     shard_id: int
@@ -134,8 +134,8 @@ class RowParked(NamedTuple):
     reason: str
 
 
-class RowsResumed(NamedTuple):
-    """Parked timers came back."""
+class TimersResumed(NamedTuple):
+    """Suspended timers came back."""
 
     shard_id: int
     timers: int
@@ -249,8 +249,8 @@ Event = (
     | ShardLost
     | ShardReleased
     | ClaimFailed
-    | RowParked
-    | RowsResumed
+    | TimerSuspended
+    | TimersResumed
     | WriteRefused
     | DispatchPaused
     | DispatchResumed

@@ -19,25 +19,25 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 
 #: (execute_at in signed 64-bit microseconds, 16 unsigned bytes of uuid): the order in which a shard fires.
-Key = tuple[int, bytes]
+FireKey = tuple[int, bytes]
 
 #: Sorts before every key, and after every key.
-KEY_MIN: Key = (-(2**63), b"")
-KEY_MAX: Key = (2**63 - 1, b"\xff" * 16)
+KEY_MIN: FireKey = (-(2**63), b"")
+KEY_MAX: FireKey = (2**63 - 1, b"\xff" * 16)
 
 GENERATION_BYTES = 32
 
 
-def generation(version: int, incarnation: bytes, sequence: int) -> bytes:
-    """(version, incarnation, sequence) as 32 bytes that sort in that order."""
-    return version.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
+def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
+    """(epoch, incarnation, sequence) as 32 bytes that sort in that order."""
+    return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
 class StoredRow(NamedTuple):
     """A live timer as a store keeps it: at most one row per (shard, uuid).
 
-    `execute_at` is the instant of the next attempt. `parked` is None for a row that `load` returns, and the reason why
-    it is set aside for one that only `load_parked` returns. `record` is opaque to the store; the other fields repeat
+    `execute_at` is the instant of the next attempt. `suspended` is None for a row that `load` returns, and the reason why
+    it is set aside for one that only `load_suspended` returns. `record` is opaque to the store; the other fields repeat
     parts of it for keys and filters.
     """
 
@@ -48,10 +48,10 @@ class StoredRow(NamedTuple):
     timer_id: str
     tags: tuple[str, ...]
     record: bytes
-    parked: str | None = None
+    suspended: str | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> FireKey:
         """The row's place in its shard's order."""
         return (self.execute_at, self.uuid)
 
@@ -78,21 +78,21 @@ class HistoryRow(NamedTuple):
 class ShardBatch:
     """One shard's part of a commit: all of it or nothing, if the fence holds.
 
-    The fence: the shard row's version and owner are these, tested *by updating it* as the first statement. Then, in any
+    The fence: the shard row's epoch and owner are these, tested *by updating it* as the first statement. Then, in any
     order, since the parts are disjoint: `upserts` (each replaces whatever row its uuid had, wherever it stood),
-    `deletes` (by uuid), `delete_to` (every row that is not parked with key ≤ it), `history` (idempotent). No uuid stands
-    in both `upserts` and `deletes`, no upsert that isn't parked lies at or below `delete_to`.
+    `deletes` (by uuid), `delete_to` (every row that is not suspended with key ≤ it), `history` (idempotent). No uuid stands
+    in both `upserts` and `deletes`, no upsert that isn't suspended lies at or below `delete_to`.
 
     A store whose transactions are too small cuts the batch into chunks, each fenced, upserts and history before deletes,
     all rows of one uuid together.
     """
 
     shard_id: int
-    version: int
+    epoch: int
     owner: bytes
     upserts: list[StoredRow] = field(default_factory=list)
     deletes: list[bytes] = field(default_factory=list)
-    delete_to: Key | None = None
+    delete_to: FireKey | None = None
     history: list[HistoryRow] = field(default_factory=list)
 
 
@@ -107,7 +107,7 @@ class Loaded(NamedTuple):
     """A page: `rows` in key order, and the key up to which nothing is missing."""
 
     rows: list[StoredRow]
-    complete_to: Key
+    complete_to: FireKey
 
 
 class Found(NamedTuple):
@@ -118,10 +118,10 @@ class Found(NamedTuple):
 
 
 class ShardState(NamedTuple):
-    """A shard row: `owner` is None once released. A shard nobody ever claimed has version 0."""
+    """A shard row: `owner` is None once released. A shard nobody ever claimed has epoch 0."""
 
     shard_id: int
-    version: int
+    epoch: int
     owner: bytes | None
 
 
@@ -169,7 +169,7 @@ ListCursor = tuple[int, bytes, bytes]
 class ListQuery:
     """Which rows of one namespace to list, in (execute_at, uuid, generation) order.
 
-    `execute_after` is inclusive, `execute_before` exclusive. All of `tags` must be present. Parked rows count as pending.
+    `execute_after` is inclusive, `execute_before` exclusive. All of `tags` must be present. Suspended rows count as pending.
     """
 
     namespace: str
@@ -228,16 +228,16 @@ class Store(Protocol):
         """Every shard that was ever claimed. A strong read."""
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
-        """Takes the shard: version becomes expected_version + 1 and owner `owner`; returns the new version.
+        """Takes the shard: epoch becomes expected_epoch + 1 and owner `owner`; returns the new epoch.
 
-        None when the version is another by now, or when `standing_still` = (incarnation, counter) is given and that
-        member's heartbeat counter is no longer this (compared in the same transaction). A new shard has version 0.
+        None when the epoch is another by now, or when `standing_still` = (incarnation, counter) is given and that
+        member's heartbeat counter is no longer this (compared in the same transaction). A new shard has epoch 0.
         """
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
-        """Clears the owner if version and owner are still these; the version stays."""
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
+        """Clears the owner if epoch and owner are still these; the epoch stays."""
 
     async def heartbeat(self, member: Member) -> int:
         """Writes the member row; returns the store's clock, microseconds."""
@@ -258,12 +258,12 @@ class Store(Protocol):
         had any effect.
         """
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
-        """Live rows that are not parked with after < key ≤ up_to, at most `limit` of the smallest, from a snapshot begun
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
+        """Live rows that are not suspended with after < key ≤ up_to, at most `limit` of the smallest, from a snapshot begun
         after the call. `complete_to` is `up_to` only if no such row was left out."""
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
-        """Parked rows with key > after, likewise; `complete_to` is KEY_MAX when nothing was left out."""
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
+        """Suspended rows with key > after, likewise; `complete_to` is KEY_MAX when nothing was left out."""
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """What is stored of each uuid; uuids of which nothing is stored are absent. A strong read."""

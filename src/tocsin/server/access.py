@@ -21,7 +21,7 @@ _log = structlog.get_logger("tocsin.server")
 _NOTICE_INTERVAL_S = 86_400.0
 
 
-class KeyRing:
+class Keyring:
     """API keys by the hash of their secret, read again every few seconds, so that a deleted key ends within that time; one
     that expires ends on the instant.
 
@@ -123,7 +123,7 @@ class KeyRing:
             _log.warning(what, key=key_id, note=key.note, expires_at=format_instant(key.expires_at))
 
 
-async def keep_current(keys: KeyRing, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
+async def keep_current(keys: Keyring, sign_ins: SignIns, audit: Audit, interval_s: float) -> None:
     """Reads keys and sign-ins again and again, for ever, and writes what the audit trail lacks."""
     while True:
         await asyncio.sleep(interval_s)

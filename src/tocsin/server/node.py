@@ -26,17 +26,17 @@ from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
-from tocsin.contract.attempts import Attempts
-from tocsin.contract.hosts import Hosts
-from tocsin.contract.proxies import Proxies
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
+from tocsin.http.attempts import Attempts
+from tocsin.http.hosts import Hosts
+from tocsin.http.proxies import Proxies
 from tocsin.keys import ApiKeys
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputRules
 from tocsin.ports.observer import fan_out
 from tocsin.private_files import tighten_folder
-from tocsin.server.access import KeyRing, keep_current
+from tocsin.server.access import Keyring, keep_current
 from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.audit import Audit
 from tocsin.server.peers import Peering, loopback, peering_of
@@ -100,7 +100,7 @@ class Server:
         self._client: HttpCaller | None = None
         self._pages: Ui | None = None
         self._agent: ServiceAgent | None = None
-        self._keys: KeyRing | None = None
+        self._keys: Keyring | None = None
         self._sign_ins: SignIns | None = None
         self.service: TimerService | None = None
         self.fatal: BaseException | None = None
@@ -132,7 +132,7 @@ class Server:
         peering = peering_of(settings, shared=shared, secret=secret, worker=self._worker)
         peers = None if peering is None else bind(peering.host, peering.port, "cluster.port")
         published = not private or any(not loopback(host) for host in settings.origin_hosts())
-        keys = self._keys = KeyRing(
+        keys = self._keys = Keyring(
             self._store,
             published=published,
             insecure=settings.insecure,
@@ -155,7 +155,9 @@ class Server:
         http = self._client = HttpCaller(settings.callback_limits(), egress, clock)
         relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
         # The agent's timers ring wherever their shard is, also in a node that never runs the agent.
-        caller = AgentCaller(http, clock, settings.agent_limits().polling_batch_max, relay.ring if shared else None)
+        caller = AgentCaller(
+            http, clock, settings.agent_limits().polling_batch_max, relay.report_due if shared else None
+        )
         relay.caller = self._caller = caller
         callback_limits = settings.callback_limits()
         rules = InputRules(
@@ -165,8 +167,8 @@ class Server:
             header_bytes_sent_max=callback_limits.request_header_bytes_max,
         )
         keys.on_required = partial(self._ask_for_keys, egress, rules)
-        figures = ui.figures(settings.ui_limits(), clock, self._gauges)
-        call_figures = ui.call_figures(figures, settings.ui_limits())
+        statistics = ui.statistics(settings.ui_limits(), clock, self._gauges)
+        call_statistics = ui.call_statistics(statistics, settings.ui_limits())
         node = settings.node_name or f"{socket.gethostname()}:{port}"
         node = f"{node}/{self._worker}" if settings.workers > 1 else node
         incarnation = uuid.uuid4().bytes
@@ -174,7 +176,7 @@ class Server:
         if settings.has_agent() and (self._worker == 0 or agent_database_shared(settings)):
             claimant = Claimant(node, incarnation.hex())
             agent = relay.agent = self._agent = ServiceAgent(
-                settings, http, caller, clock, rules, call_figures, claimant, timers_shared=shared
+                settings, http, caller, clock, rules, call_statistics, claimant, timers_shared=shared
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
@@ -182,7 +184,7 @@ class Server:
         audit = Audit(
             self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
         )
-        observe = fan_out([metrics, EventLog(time.monotonic), figures])
+        observe = fan_out([metrics, EventLog(time.monotonic), statistics])
         context = Context(
             store=self._store,
             caller=caller if shared or settings.agent_timer == "engine" else http,
@@ -226,8 +228,8 @@ class Server:
             attempts=attempts,
             proxies=proxies,
             audit=audit,
-            figures=figures,
-            call_figures=call_figures,
+            statistics=statistics,
+            call_statistics=call_statistics,
             agent=self._calls,
             hosts=hosts,
             relay=ask,
@@ -263,7 +265,7 @@ class Server:
         relay.app = app
         if self._cluster is not None:
             self._cluster.serve = relay.serve
-            self._cluster.figures_here = figures.report
+            self._cluster.statistics_here = statistics.report
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
@@ -362,7 +364,7 @@ class Server:
             limits=self._settings.cluster_limits(),
             observe=self._context.observe,
         )
-        supervisor.tell_others = cluster.tell_others
+        supervisor.announce = cluster.announce
         service.connect(cluster.router, cluster)
         await cluster.listen(listener)
 

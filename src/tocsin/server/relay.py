@@ -11,7 +11,7 @@ from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import Http, HttpAnswer
-from tocsin.contract.access import KEY_HASH, RELAYED
+from tocsin.http.access import KEY_HASH, RELAYED
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.server.agent import ServiceAgent
@@ -67,7 +67,7 @@ class AgentRelay:
         finally:
             self._waiting -= 1
 
-    async def ring(self, payload: bytes) -> Outcome:
+    async def report_due(self, payload: bytes) -> Outcome:
         """Brings the ring of one of the agent's timers to the node that runs it. Raises Unavailable."""
         answer = None
         if self.cluster is not None:

@@ -24,9 +24,9 @@ from tocsin.ports.store import (
     Applied,
     AuditQuery,
     Capabilities,
+    FireKey,
     Found,
     HistoryRow,
-    Key,
     ListCursor,
     Listed,
     ListQuery,
@@ -39,31 +39,31 @@ from tocsin.ports.store import (
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 
-_K = TypeVar("_K", Key, ListCursor)
+_K = TypeVar("_K", FireKey, ListCursor)
 
 #: From this many new keys on, sorting a whole shard's keys once is cheaper than inserting one by one.
 _SORT_FROM_KEYS = 64
 
 
 class _Shard:
-    """Rows of one shard: by uuid, and the sorted keys of those that load, of those that are parked, of history."""
+    """Rows of one shard: by uuid, and the sorted keys of those that load, of those that are suspended, of history."""
 
     def __init__(self) -> None:
-        self.version = 0
+        self.epoch = 0
         self.owner: bytes | None = None
         self.live: dict[bytes, StoredRow] = {}
-        self.keys: list[Key] = []
-        self.parked_keys: list[Key] = []
+        self.keys: list[FireKey] = []
+        self.suspended_keys: list[FireKey] = []
         self.history: dict[bytes, dict[bytes, HistoryRow]] = {}
         self.history_keys: list[ListCursor] = []
 
     def remove(self, uuid: bytes) -> None:
         row = self.live.pop(uuid, None)
         if row is not None:
-            keys = self.keys if row.parked is None else self.parked_keys
+            keys = self.keys if row.suspended is None else self.suspended_keys
             del keys[bisect_left(keys, row.key)]
 
-    def remove_to(self, key: Key) -> None:
+    def remove_to(self, key: FireKey) -> None:
         end = bisect_right(self.keys, key)
         for _, uuid in self.keys[:end]:
             del self.live[uuid]
@@ -73,8 +73,8 @@ class _Shard:
         for row in rows:
             self.remove(row.uuid)
             self.live[row.uuid] = row
-        _insert_sorted(self.keys, [row.key for row in rows if row.parked is None])
-        _insert_sorted(self.parked_keys, [row.key for row in rows if row.parked is not None])
+        _insert_sorted(self.keys, [row.key for row in rows if row.suspended is None])
+        _insert_sorted(self.suspended_keys, [row.key for row in rows if row.suspended is not None])
 
     def remember(self, rows: list[HistoryRow]) -> None:
         added: dict[ListCursor, None] = {}
@@ -100,7 +100,7 @@ class _Shard:
         of_timer = self.history.get(uuid)
         return of_timer[max(of_timer)] if of_timer else None
 
-    def walk_live(self, keys: list[Key], cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
+    def walk_live(self, keys: list[FireKey], cursor: ListCursor) -> Iterator[tuple[ListCursor, StoredRow | HistoryRow]]:
         for key in islice(keys, bisect_left(keys, cursor[:2]), None):
             row = self.live[key[1]]
             place = (*key, row.generation)
@@ -151,14 +151,14 @@ class MemoryStore:
 
     async def shards(self) -> builtins.list[ShardState]:
         """Every shard that was ever claimed, by number."""
-        return [ShardState(i, shard.version, shard.owner) for i, shard in sorted(self._shards.items())]
+        return [ShardState(i, shard.epoch, shard.owner) for i, shard in sorted(self._shards.items())]
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A member whose row is gone does not count as standing still."""
         shard = self._shards.get(shard_id)
-        if (shard.version if shard else 0) != expected_version:
+        if (shard.epoch if shard else 0) != expected_epoch:
             return None
         if standing_still is not None:
             member = self._members.get(standing_still[0])
@@ -166,13 +166,13 @@ class MemoryStore:
                 return None
         if shard is None:
             shard = self._shards[shard_id] = _Shard()
-        shard.version += 1
+        shard.epoch += 1
         shard.owner = owner
-        return shard.version
+        return shard.epoch
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """See the port."""
-        shard = self._fenced(shard_id, version, owner)
+        shard = self._fenced(shard_id, epoch, owner)
         if shard is None:
             return False
         shard.owner = None
@@ -200,7 +200,7 @@ class MemoryStore:
         _check_batches(batches)
         results = []
         for batch in batches:
-            shard = self._fenced(batch.shard_id, batch.version, batch.owner)
+            shard = self._fenced(batch.shard_id, batch.epoch, batch.owner)
             if shard is None:
                 results.append(Applied.OWNERSHIP_LOST)
                 continue
@@ -215,15 +215,15 @@ class MemoryStore:
             results.append(Applied.DURABLE)
         return results
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
         shard = self._shards.get(shard_id)
         return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
         shard = self._shards.get(shard_id)
-        return Loaded([], KEY_MAX) if shard is None else _page(shard, shard.parked_keys, after, KEY_MAX, limit)
+        return Loaded([], KEY_MAX) if shard is None else _page(shard, shard.suspended_keys, after, KEY_MAX, limit)
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """See the port."""
@@ -258,7 +258,7 @@ class MemoryStore:
                 continue
             if Status.PENDING in query.statuses:
                 yield shard.walk_live(shard.keys, cursor)
-                yield shard.walk_live(shard.parked_keys, cursor)
+                yield shard.walk_live(shard.suspended_keys, cursor)
             if query.statuses - {Status.PENDING}:
                 yield shard.walk_history(cursor)
 
@@ -346,9 +346,9 @@ class MemoryStore:
             del self._audit[place]
         return len(old)
 
-    def _fenced(self, shard_id: int, version: int, owner: bytes) -> _Shard | None:
+    def _fenced(self, shard_id: int, epoch: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)
-        return shard if shard is not None and (shard.version, shard.owner) == (version, owner) else None
+        return shard if shard is not None and (shard.epoch, shard.owner) == (epoch, owner) else None
 
 
 def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
@@ -374,7 +374,7 @@ def in_audit(query: AuditQuery, entry: AuditEntry) -> bool:
     )
 
 
-def _page(shard: _Shard, keys: list[Key], after: Key, up_to: Key, limit: int) -> Loaded:
+def _page(shard: _Shard, keys: list[FireKey], after: FireKey, up_to: FireKey, limit: int) -> Loaded:
     begin, end = bisect_right(keys, after), bisect_right(keys, up_to)
     rows = [shard.live[uuid] for _, uuid in keys[begin : min(end, begin + limit)]]
     return Loaded(rows, up_to if end - begin <= limit else (rows[-1].key if rows else after))
@@ -406,7 +406,7 @@ def _check_batches(batches: Sequence[ShardBatch]) -> None:
         if len(written) != len(batch.upserts) or not written.isdisjoint(batch.deletes):
             raise ValueError(f"shard {batch.shard_id}: a uuid is written or deleted twice in one batch")
         mark = batch.delete_to
-        if mark is not None and any(row.parked is None and row.key <= mark for row in batch.upserts):
+        if mark is not None and any(row.suspended is None and row.key <= mark for row in batch.upserts):
             raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
         for at, uuid in keys:

@@ -22,8 +22,8 @@ from tocsin.ports.store import (
     Applied,
     AuditQuery,
     Capabilities,
+    FireKey,
     Found,
-    Key,
     Listed,
     ListQuery,
     Loaded,
@@ -40,7 +40,7 @@ from tocsin.stores.mysql_schema import prepare
 from tocsin.stores.mysql_text import hexed, text
 from tocsin.stores.sql_keys import LeftEdges
 from tocsin.stores.sql_pool import Commits, Doing, Lane
-from tocsin.stores.sql_rows import LIVE, PARKED
+from tocsin.stores.sql_rows import LIVE, SUSPENDED
 
 T = TypeVar("T")
 
@@ -157,17 +157,17 @@ class MysqlStore:
         return await self._load(lambda connection: mysql_read.shards(connection, self._total_shards))
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A claim waits for a batch that is still under way, whoever sent it."""
         retries = self._limits.undone_retries_max
         return await self._write(
-            lambda connection: mysql_write.claim(connection, shard_id, expected_version, owner, standing_still, retries)
+            lambda connection: mysql_write.claim(connection, shard_id, expected_epoch, owner, standing_still, retries)
         )
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """See the port."""
-        return await self._changes(mysql_write.release(shard_id, version, owner)) > 0
+        return await self._changes(mysql_write.release(shard_id, epoch, owner)) > 0
 
     async def heartbeat(self, member: Member) -> int:
         """See the port."""
@@ -204,18 +204,18 @@ class MysqlStore:
             ),
         )
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
             lambda connection: mysql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
         )
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
-            lambda connection: mysql_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: mysql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:

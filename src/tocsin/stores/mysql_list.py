@@ -1,4 +1,4 @@
-"""Lists over MySQL: many sorted ranges (shard by shard; live, parked, finished) walked as one, with bounded work.
+"""Lists over MySQL: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
 
 One snapshot, three kinds of statements. The first finds, for each range, where its next `span` rows end; the least of
 these is how far the step goes. The second finds the places of what matches up to there, and the third reads those rows.
@@ -17,7 +17,7 @@ from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_read import HISTORY_COLUMNS, TIMER_COLUMNS
 from tocsin.stores.mysql_text import cut, hexed, listed, place_range, text
 from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN
-from tocsin.stores.sql_rows import LIVE, PARKED, row_of
+from tocsin.stores.sql_rows import LIVE, SUSPENDED, row_of
 from tocsin.stores.tags import tags_text
 
 #: Rows of one range that one statement may pass.
@@ -27,7 +27,7 @@ _RANGES_MAX = 64
 
 _HISTORY = 0
 _PLACE = b"timer_execute_at, timer_uuid, timer_generation"
-_KEY = {LIVE: b"timer_execute_at, timer_uuid", PARKED: b"timer_execute_at, timer_uuid", _HISTORY: _PLACE}
+_KEY = {LIVE: b"timer_execute_at, timer_uuid", SUSPENDED: b"timer_execute_at, timer_uuid", _HISTORY: _PLACE}
 
 
 class _Range(NamedTuple):
@@ -87,7 +87,7 @@ class _Walk:
         self._limit = query.limit
         self._octets_left = octets_max
         self._last = INSTANT_MAX if query.execute_before is None else query.execute_before - 1
-        kinds = [LIVE, PARKED] if Status.PENDING in query.statuses else []
+        kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
         if finished:
             kinds.append(_HISTORY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
 
-from tocsin.ports.store import Found, HistoryRow, Key, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
 from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_text import cut, hexed, listed, place_range
 from tocsin.stores.sql_keys import above, at_most
@@ -38,8 +38,8 @@ async def load(
     connection: Connection,
     row_type: int,
     shard_id: int,
-    after: Key,
-    up_to: Key,
+    after: FireKey,
+    up_to: FireKey,
     limit: int,
     octets_max: int,
 ) -> Loaded:

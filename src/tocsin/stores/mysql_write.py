@@ -25,7 +25,7 @@ from tocsin.stores.mysql_text import (
     text_or_null,
 )
 from tocsin.stores.sql_keys import LeftEdges, at_least, at_most
-from tocsin.stores.sql_rows import LIVE, PARKED
+from tocsin.stores.sql_rows import LIVE, SUSPENDED
 from tocsin.stores.tags import tags_text
 
 BEGIN = b"BEGIN"
@@ -108,10 +108,10 @@ async def apply(
 
 def fence(parts: Sequence[ShardBatch]) -> bytes:
     """Changes the shard rows of those parts that are still their owner's. First, and a write: whoever claims the shard
-    meanwhile waits for this transaction, or this one finds another version."""
+    meanwhile waits for this transaction, or this one finds another epoch."""
     theirs = b" OR ".join(
         b"(shard_id = %d AND shard_version = %b AND shard_owner = %b)"
-        % (part.shard_id, instant(part.version), hexed(part.owner))
+        % (part.shard_id, instant(part.epoch), hexed(part.owner))
         for part in parts
     )
     return (
@@ -165,7 +165,7 @@ def _row_statements(parts: Sequence[ShardBatch], octets_max: int) -> Iterator[by
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
-    """A DELETE of live and parked rows by uuid."""
+    """A DELETE of live and suspended rows by uuid."""
     return _UUID_DELETE % (shard_id, listed(uuids))
 
 
@@ -173,11 +173,11 @@ def _upsert_rows(part: ShardBatch) -> Iterator[bytes]:
     shard = part.shard_id
     # In key order, so that neighbours in the index are written together.
     for row in sorted(part.upserts):
-        at, uuid, generation, namespace, timer_id, tags, record, parked = row
+        at, uuid, generation, namespace, timer_id, tags, record, suspended = row
         _check_lengths(row)
         yield b"(%d,%d,%b,%b,%b,%b,%b,%b,%b,%b)" % (
-            shard, LIVE if parked is None else PARKED, instant(at), hexed(uuid), hexed(generation), text(namespace),
-            text(timer_id), text(tags_text(tags)) if tags else b"NULL", octets(record), text_or_null(parked),
+            shard, LIVE if suspended is None else SUSPENDED, instant(at), hexed(uuid), hexed(generation), text(namespace),
+            text(timer_id), text(tags_text(tags)) if tags else b"NULL", octets(record), text_or_null(suspended),
         )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _check_lengths(row: StoredRow | HistoryRow) -> None:
 async def claim(
     connection: Connection,
     shard_id: int,
-    expected_version: int,
+    expected_epoch: int,
     owner: bytes,
     standing_still: tuple[bytes, int] | None,
     undone_retries_max: int,
@@ -216,7 +216,7 @@ async def claim(
         await connection.run(BEGIN)
         if standing_still is not None and not await connection.rows(standing(*standing_still)):
             return None
-        if expected_version == 0:
+        if expected_epoch == 0:
             statement = (
                 b"INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner, "
                 b"shard_batches) VALUES (%d, 1, 0, '', 1, %b, 0)"
@@ -225,9 +225,9 @@ async def claim(
             statement = (
                 b"UPDATE timers FORCE INDEX (PRIMARY) SET shard_version = shard_version + 1, shard_owner = %b "
                 b"WHERE " + _SHARD_ROW + b" AND shard_version = %b"
-            ) % (hexed(owner), shard_id, instant(expected_version))
+            ) % (hexed(owner), shard_id, instant(expected_epoch))
         (result,) = await connection.run(statement)
-        return expected_version + 1 if result.affected else None
+        return expected_epoch + 1 if result.affected else None
 
     try:
         return await connection.transaction(work, undone_retries_max)
@@ -245,15 +245,15 @@ def standing(incarnation: bytes, counter: int) -> bytes:
     )
 
 
-def release(shard_id: int, version: int, owner: bytes) -> bytes:
-    """Clears the owner if version and owner are these."""
+def release(shard_id: int, epoch: int, owner: bytes) -> bytes:
+    """Clears the owner if epoch and owner are these."""
     return (
         b"UPDATE timers FORCE INDEX (PRIMARY) SET shard_owner = NULL WHERE "
         + _SHARD_ROW
         + b" AND shard_version = %b AND shard_owner = %b"
     ) % (
         shard_id,
-        instant(version),
+        instant(epoch),
         hexed(owner),
     )
 

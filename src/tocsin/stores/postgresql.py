@@ -21,8 +21,8 @@ from tocsin.ports.store import (
     Applied,
     AuditQuery,
     Capabilities,
+    FireKey,
     Found,
-    Key,
     Listed,
     ListQuery,
     Loaded,
@@ -37,7 +37,7 @@ from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.postgresql_schema import prepare
 from tocsin.stores.sql_keys import LeftEdges
 from tocsin.stores.sql_pool import Commits, Doing, Lane
-from tocsin.stores.sql_rows import LIVE, PARKED
+from tocsin.stores.sql_rows import LIVE, SUSPENDED
 
 T = TypeVar("T")
 
@@ -145,20 +145,20 @@ class PostgresStore:
         return await self._load(postgresql_read.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A claim waits for a batch that is still under way, whoever sent it."""
         member, counter = standing_still or (None, None)
-        version: int | None = await self._write(
+        epoch: int | None = await self._write(
             lambda connection: connection.fetchval(
-                postgresql_write.CLAIM, shard_id, expected_version, owner, member, counter
+                postgresql_write.CLAIM, shard_id, expected_epoch, owner, member, counter
             )
         )
-        return version
+        return epoch
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """See the port."""
-        return await self._changes(postgresql_write.RELEASE, shard_id, version, owner)
+        return await self._changes(postgresql_write.RELEASE, shard_id, epoch, owner)
 
     async def heartbeat(self, member: Member) -> int:
         """See the port."""
@@ -189,18 +189,18 @@ class PostgresStore:
             ),
         )
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
             lambda connection: postgresql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
         )
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
-            lambda connection: postgresql_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: postgresql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:

@@ -1,4 +1,4 @@
-"""Lists over PostgreSQL: many sorted ranges (shard by shard; live, parked, finished) walked as one, with bounded work.
+"""Lists over PostgreSQL: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
 
 Each statement reads on over at most `span` rows of each range from one common place, and answers those that match and,
 of each range that goes on, the last one that was passed. The least of these is how far the answer is complete; the next
@@ -12,7 +12,7 @@ from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, Stored
 from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.postgresql_read import HISTORY_COLUMNS, TIMER_COLUMNS
 from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MIN
-from tocsin.stores.sql_rows import LIVE, PARKED, row_of
+from tocsin.stores.sql_rows import LIVE, SUSPENDED, row_of
 from tocsin.stores.tags import tags_text
 
 #: Rows of one range that one statement may pass.
@@ -74,7 +74,7 @@ class _Walk:
         self._limit = query.limit
         self._octets_left = octets_max
         shards = sorted(set(query.shards))
-        kinds = [LIVE, PARKED] if Status.PENDING in query.statuses else []
+        kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
         self.ranges = len(shards) * (len(kinds) + bool(finished))
         self._ranges = (shards if kinds else [], kinds, shards if finished else [])

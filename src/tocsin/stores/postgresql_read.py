@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin.ports.store import Found, HistoryRow, Key, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
 from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.sql_keys import above, at_most
 from tocsin.stores.sql_rows import row_of, stored_row
@@ -45,8 +45,8 @@ async def load(
     connection: Connection,
     row_type: int,
     shard_id: int,
-    after: Key,
-    up_to: Key,
+    after: FireKey,
+    up_to: FireKey,
     limit: int,
     octets_max: int,
 ) -> Loaded:

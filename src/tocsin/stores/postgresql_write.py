@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from tocsin.ports.store import Applied, HistoryRow, Key, ShardBatch, StoredRow
+from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
 from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.sql_keys import LeftEdges, at_least, at_most
 from tocsin.stores.tags import tags_text
@@ -43,7 +43,7 @@ async def apply(
     known = {part.shard_id: edges.take(part) for part in parts}
     arguments = (
         [part.shard_id for part in parts],
-        [part.version for part in parts],
+        [part.epoch for part in parts],
         [part.owner for part in parts],
         *_ranges(parts, known),
         *_deletes(parts),
@@ -57,7 +57,7 @@ async def apply(
     return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
 
 
-def _ranges(parts: Sequence[ShardBatch], edges: dict[int, Key]) -> tuple[list[Any], ...]:
+def _ranges(parts: Sequence[ShardBatch], edges: dict[int, FireKey]) -> tuple[list[Any], ...]:
     columns: tuple[list[Any], ...] = ([], [], [], [], [])
     for part in parts:
         end = None if part.delete_to is None else at_most(part.delete_to)
@@ -86,9 +86,11 @@ def _upserts(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
         rows += sorted(part.upserts)
     if not rows:
         return ((),) * 9
-    *columns, tags, records, parked = zip(*rows, strict=True)
+    *columns, tags, records, suspended = zip(*rows, strict=True)
     # PostgreSQL's texts can't hold U+0000, and a row that is set aside must not fail for the words that say why.
-    reasons = [reason and reason.replace("\0", "") for reason in parked] if any(r is not None for r in parked) else ()
+    reasons = (
+        [reason and reason.replace("\0", "") for reason in suspended] if any(r is not None for r in suspended) else ()
+    )
     return shards, *columns, _tags(tags), records, reasons
 
 

@@ -11,7 +11,7 @@ from tocsin.ports.store import HistoryRow, StoredRow
 from tocsin.stores.tags import tags_of
 
 #: The row types of the table `timers`, but for the shard rows.
-LIVE, PARKED = 2, 3
+LIVE, SUSPENDED = 2, 3
 
 _STATUSES = {status.value: status for status in Status}
 
@@ -22,14 +22,14 @@ _history_row = partial(tuple.__new__, HistoryRow)
 
 def stored_row(values: Sequence[Any]) -> StoredRow:
     """A live row: instant, uuid, generation, namespace, id, tags, record, reason for parking."""
-    at, uuid, generation, namespace, timer_id, tags, record, parked = values
-    return _stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, parked))
+    at, uuid, generation, namespace, timer_id, tags, record, suspended = values
+    return _stored_row((at, uuid, generation, namespace, timer_id, tags_of(tags), record, suspended))
 
 
 def row_of(values: Sequence[Any]) -> StoredRow | HistoryRow:
     """A row of a union of live and finished ones: those of a live row, then status, finished and expiring instants."""
-    at, uuid, generation, namespace, timer_id, tags, record, parked, status, finished_at, expires_at = values
+    at, uuid, generation, namespace, timer_id, tags, record, suspended, status, finished_at, expires_at = values
     common = (at, uuid, generation, namespace, timer_id, tags_of(tags), record)
     if status is None:
-        return _stored_row((*common, parked))
+        return _stored_row((*common, suspended))
     return _history_row((*common, _STATUSES[status], finished_at, expires_at))

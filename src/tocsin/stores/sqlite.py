@@ -26,8 +26,8 @@ from tocsin.ports.store import (
     Applied,
     AuditQuery,
     Capabilities,
+    FireKey,
     Found,
-    Key,
     Listed,
     ListQuery,
     Loaded,
@@ -49,7 +49,7 @@ from tocsin.stores.sqlite_connection import (
     transact,
 )
 from tocsin.stores.sqlite_lock import FolderLock
-from tocsin.stores.sqlite_rows import LIVE, PARKED
+from tocsin.stores.sqlite_rows import LIVE, SUSPENDED
 
 T = TypeVar("T")
 
@@ -209,16 +209,16 @@ class SqliteStore:
         return await self._load(sqlite_read.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port."""
         return await self._write(
-            lambda connection: sqlite_write.claim(connection, shard_id, expected_version, owner, standing_still)
+            lambda connection: sqlite_write.claim(connection, shard_id, expected_epoch, owner, standing_still)
         )
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """See the port."""
-        return await self._write(lambda connection: sqlite_write.release(connection, shard_id, version, owner))
+        return await self._write(lambda connection: sqlite_write.release(connection, shard_id, epoch, owner))
 
     async def heartbeat(self, member: Member) -> int:
         """See the port."""
@@ -242,18 +242,18 @@ class SqliteStore:
             return []
         return await self._write(lambda connection: sqlite_write.apply(connection, batches))
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
             lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
         )
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
         octets_max = self._read_octets_max
         return await self._load(
-            lambda connection: sqlite_read.load(connection, PARKED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: sqlite_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:

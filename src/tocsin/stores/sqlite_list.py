@@ -1,4 +1,4 @@
-"""Lists over SQLite: many sorted ranges (shard by shard; live, parked, finished) walked as one, with bounded work.
+"""Lists over SQLite: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
 
 Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows
 of the chunk that match. So no call reads further than its budget, however few rows match.
@@ -20,8 +20,8 @@ from tocsin.stores.sqlite_rows import (
     HISTORY,
     HISTORY_COLUMNS,
     LIVE,
-    PARKED,
     ROW_COLUMNS,
+    SUSPENDED,
     history_aggregates,
     history_rows,
     row_aggregates,
@@ -186,7 +186,7 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
 
 
 def _sources(connection: apsw.Connection, query: ListQuery) -> list[_Source]:
-    kinds = [LIVE, PARKED] if Status.PENDING in query.statuses else []
+    kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
     if query.statuses - {Status.PENDING}:
         kinds.append(HISTORY)
     return [_Source(connection, query, shard_id, kind) for shard_id in sorted(set(query.shards)) for kind in kinds]

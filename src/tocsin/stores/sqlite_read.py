@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tocsin.ports.store import Found, HistoryRow, Key, Loaded, Member, ShardState, StoredRow
+from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, ShardState, StoredRow
 from tocsin.stores.sqlite_rows import (
     HISTORY_COLUMNS,
     ROW_COLUMNS,
@@ -38,7 +38,13 @@ LOAD = f"SELECT {row_aggregates(octets_of(_RANGE))} FROM (SELECT {ROW_COLUMNS} {
 
 
 def load(
-    connection: apsw.Connection, row_type: int, shard_id: int, after: Key, up_to: Key, limit: int, octets_max: int
+    connection: apsw.Connection,
+    row_type: int,
+    shard_id: int,
+    after: FireKey,
+    up_to: FireKey,
+    limit: int,
+    octets_max: int,
 ) -> Loaded:
     """A page, shorter than `limit` if its records would exceed `octets_max` (one row always fits)."""
     at, uuid = after

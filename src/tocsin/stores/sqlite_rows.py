@@ -20,7 +20,7 @@ from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
 from tocsin.stores.tags import tags_of
 
 #: The row types of the table `timers`, but for the shard rows; `HISTORY` stands for the other table.
-LIVE, PARKED, HISTORY = 2, 3, 0
+LIVE, SUSPENDED, HISTORY = 2, 3, 0
 
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES

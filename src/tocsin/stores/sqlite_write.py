@@ -14,7 +14,7 @@ from functools import cache
 import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, StoredRow
-from tocsin.stores.sqlite_rows import LIVE, PARKED
+from tocsin.stores.sqlite_rows import LIVE, SUSPENDED
 from tocsin.stores.tags import tags_text
 
 #: Rows of one statement. Larger ones gain nothing, and apsw caches no statement above 16 KiB of text.
@@ -67,7 +67,7 @@ def delete_sql(rows: int) -> str:
 
 @cache
 def fence_sql(shards: int) -> str:
-    """Updates the shard rows whose version and owner are as given: (shard_id) values, then triples."""
+    """Updates the shard rows whose epoch and owner are as given: (shard_id) values, then triples."""
     keys = ",".join(["(?,1,0,x'')"] * shards)
     return (
         "UPDATE timers SET shard_version = shard_version "
@@ -94,7 +94,7 @@ def _fence(connection: apsw.Connection, batches: Sequence[ShardBatch]) -> set[in
     for begin in range(0, len(batches), CHUNK_ROWS_MAX):
         chunk = batches[begin : begin + CHUNK_ROWS_MAX]
         keys = [batch.shard_id for batch in chunk]
-        triples = [value for batch in chunk for value in (batch.shard_id, batch.version, batch.owner)]
+        triples = [value for batch in chunk for value in (batch.shard_id, batch.epoch, batch.owner)]
         connection.execute(fence_sql(len(chunk)), (*keys, *triples))
         if connection.changes() == len(chunk):
             held.update(keys)
@@ -108,7 +108,7 @@ def _held_one_by_one(connection: apsw.Connection, batches: Sequence[ShardBatch])
         "SELECT 1 FROM timers WHERE shard_id = ? AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = x'' "
         "AND shard_version = ? AND shard_owner = ?"
     )
-    return [b.shard_id for b in batches if connection.execute(sql, (b.shard_id, b.version, b.owner)).get is not None]
+    return [b.shard_id for b in batches if connection.execute(sql, (b.shard_id, b.epoch, b.owner)).get is not None]
 
 
 def _delete(connection: apsw.Connection, parts: Sequence[ShardBatch]) -> None:
@@ -134,10 +134,10 @@ def _upsert_values(parts: Sequence[ShardBatch]) -> list[object]:
     for part in parts:
         shard_id = part.shard_id
         for row in sorted(part.upserts, key=_upsert_order):
-            at, uuid, generation, namespace, timer_id, tags, record, parked = row
-            row_type = LIVE if parked is None else PARKED
+            at, uuid, generation, namespace, timer_id, tags, record, suspended = row
+            row_type = LIVE if suspended is None else SUSPENDED
             text = tags_text(tags) if tags else None
-            extend((shard_id, row_type, at, uuid, generation, namespace, timer_id, text, _stored(record), parked))
+            extend((shard_id, row_type, at, uuid, generation, namespace, timer_id, text, _stored(record), suspended))
     return values
 
 
@@ -155,7 +155,7 @@ def _history_values(parts: Sequence[ShardBatch]) -> list[object]:
 
 
 def _upsert_order(row: StoredRow) -> tuple[bool, int, bytes]:
-    return (row.parked is not None, row.execute_at, row.uuid)
+    return (row.suspended is not None, row.execute_at, row.uuid)
 
 
 def _history_order(row: HistoryRow) -> tuple[int, bytes, bytes]:
@@ -181,7 +181,7 @@ def purge_history(connection: apsw.Connection, now_us: int, limit: int) -> int:
 def claim(
     connection: apsw.Connection,
     shard_id: int,
-    expected_version: int,
+    expected_epoch: int,
     owner: bytes,
     standing_still: tuple[bytes, int] | None,
 ) -> int | None:
@@ -190,7 +190,7 @@ def claim(
         sql = "SELECT 1 FROM members WHERE member_incarnation = ? AND member_counter = ?"
         if connection.execute(sql, standing_still).get is None:
             return None
-    if expected_version == 0:
+    if expected_epoch == 0:
         connection.execute(
             "INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, shard_version, shard_owner) "
             "VALUES (?, 1, 0, x'', 1, ?) ON CONFLICT DO NOTHING",
@@ -200,17 +200,17 @@ def claim(
         connection.execute(
             "UPDATE timers SET shard_version = shard_version + 1, shard_owner = ? WHERE shard_id = ? AND row_type = 1 "
             "AND timer_execute_at = 0 AND timer_uuid = x'' AND shard_version = ?",
-            (owner, shard_id, expected_version),
+            (owner, shard_id, expected_epoch),
         )
-    return expected_version + 1 if connection.changes() else None
+    return expected_epoch + 1 if connection.changes() else None
 
 
-def release(connection: apsw.Connection, shard_id: int, version: int, owner: bytes) -> bool:
-    """Clears the owner, if it is still this one at this version."""
+def release(connection: apsw.Connection, shard_id: int, epoch: int, owner: bytes) -> bool:
+    """Clears the owner, if it is still this one at this epoch."""
     connection.execute(
         "UPDATE timers SET shard_owner = NULL WHERE shard_id = ? AND row_type = 1 AND timer_execute_at = 0 "
         "AND timer_uuid = x'' AND shard_version = ? AND shard_owner = ?",
-        (shard_id, version, owner),
+        (shard_id, epoch, owner),
     )
     return connection.changes() > 0
 

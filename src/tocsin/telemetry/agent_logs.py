@@ -31,7 +31,7 @@ AGENT_LEVELS: dict[type, int] = {
     events.ExecutionsInterrupted: logging.WARNING,
     events.MessagesPublished: logging.DEBUG,
     events.PublishFailed: logging.WARNING,
-    events.MessageParked: logging.ERROR,
+    events.MessageSuspended: logging.ERROR,
     events.AgentPurged: logging.DEBUG,
     events.AgentStepFailed: logging.ERROR,
     events.AgentStarted: logging.INFO,

@@ -28,7 +28,7 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_calls_rescued": (("action",), "Calls that the watchdog had to help: dispatched, repeated, checked."),
     "tocsin_agent_messages_published": ((), "Outbox rows that went to the bus."),
     "tocsin_agent_publish_failures": (("type",), "Attempts to publish a row that failed."),
-    "tocsin_agent_messages_parked": (("type",), "Rows that can never be published and were set aside."),
+    "tocsin_agent_messages_suspended": (("type",), "Rows that can never be published and were set aside."),
     "tocsin_agent_delivery_failures": (("subscriber", "type"), "Deliveries whose handler failed."),
     "tocsin_agent_dead_letters": (("subscriber", "type"), "Messages that were given up."),
     "tocsin_agent_broker_disconnects": ((), "Times that the connection to the broker was lost."),
@@ -114,7 +114,7 @@ _HANDLERS: dict[type, _Handler] = {
     events.ExecutionsInterrupted: lambda m, e: m.count("tocsin_agent_executions_interrupted", by=e.executions),  # type: ignore[union-attr]
     events.MessagesPublished: AgentMetrics._published,  # type: ignore[dict-item]
     events.PublishFailed: lambda m, e: m.count("tocsin_agent_publish_failures", e.type),  # type: ignore[union-attr]
-    events.MessageParked: lambda m, e: m.count("tocsin_agent_messages_parked", e.type),  # type: ignore[union-attr]
+    events.MessageSuspended: lambda m, e: m.count("tocsin_agent_messages_suspended", e.type),  # type: ignore[union-attr]
     events.AgentPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
     events.AgentStarted: lambda m, e: m.count("tocsin_agent_turns"),
     events.AgentLost: lambda m, e: m.count("tocsin_agent_losses"),

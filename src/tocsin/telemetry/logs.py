@@ -28,7 +28,7 @@ LEVELS: dict[type, int] = {
     events.PageLoaded: logging.DEBUG,
     events.ClockOffset: logging.DEBUG,
     events.HistoryPurged: logging.DEBUG,
-    events.RowsResumed: logging.INFO,
+    events.TimersResumed: logging.INFO,
     events.ShardClaimed: logging.DEBUG,
     events.ShardReleased: logging.DEBUG,
     events.DispatchResumed: logging.INFO,
@@ -42,7 +42,7 @@ LEVELS: dict[type, int] = {
     events.ClockDistrusted: logging.WARNING,
     events.HeartbeatFailed: logging.ERROR,
     events.WriteRefused: logging.ERROR,
-    events.RowParked: logging.WARNING,
+    events.TimerSuspended: logging.WARNING,
     events.AttemptNotSent: logging.WARNING,
     events.PeerConnected: logging.INFO,
     events.PeerLost: logging.WARNING,
@@ -138,7 +138,7 @@ class EventLog:
         level = LEVELS[type(event)]
         if isinstance(event, events.ShardLost) and event.reason in _ORDERLY_ENDS:
             level = logging.DEBUG
-        if isinstance(event, events.RowParked) and not event.reason.startswith("bad_record"):
+        if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
         ration = self._rations.get(type(event))
         granted = {} if ration is None else ration.grant()

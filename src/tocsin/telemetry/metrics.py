@@ -32,8 +32,8 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_claims": ((), "Shards claimed."),
     "tocsin_claim_failures": ((), "Claims lost to another node, or failed."),
     "tocsin_shards_lost": (("reason",), "Claims that ended, by reason."),
-    "tocsin_rows_parked": (("reason",), "Timers set aside: namespace, destination or bad_record."),
-    "tocsin_rows_resumed": ((), "Parked timers that came back."),
+    "tocsin_timers_suspended": (("reason",), "Timers set aside: namespace, destination or bad_record."),
+    "tocsin_timers_resumed": ((), "Suspended timers that came back."),
     "tocsin_writes_refused": ((), "Single timers that the store refused and that were taken out of their batch."),
     "tocsin_heartbeat_failures": ((), "Heartbeats that did not reach the store."),
     "tocsin_history_purged": ((), "Finished timers removed by retention."),
@@ -145,8 +145,8 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.ShardClaimed: lambda m, e: m.count("tocsin_claims"),
     events.ClaimFailed: lambda m, e: m.count("tocsin_claim_failures"),
     events.ShardLost: lambda m, e: m.count("tocsin_shards_lost", e.reason),  # type: ignore[union-attr]
-    events.RowParked: lambda m, e: m.count("tocsin_rows_parked", e.reason.partition(":")[0]),  # type: ignore[union-attr]
-    events.RowsResumed: lambda m, e: m.count("tocsin_rows_resumed", by=e.timers),  # type: ignore[union-attr]
+    events.TimerSuspended: lambda m, e: m.count("tocsin_timers_suspended", e.reason.partition(":")[0]),  # type: ignore[union-attr]
+    events.TimersResumed: lambda m, e: m.count("tocsin_timers_resumed", by=e.timers),  # type: ignore[union-attr]
     events.WriteRefused: lambda m, e: m.count("tocsin_writes_refused"),
     events.HeartbeatFailed: lambda m, e: m.count("tocsin_heartbeat_failures"),
     events.HistoryPurged: lambda m, e: m.count("tocsin_history_purged", by=e.timers),  # type: ignore[union-attr]

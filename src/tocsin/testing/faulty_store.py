@@ -21,8 +21,8 @@ from tocsin.model.namespace import Namespace
 from tocsin.ports.store import (
     Applied,
     AuditQuery,
+    FireKey,
     Found,
-    Key,
     Listed,
     ListQuery,
     Loaded,
@@ -224,19 +224,19 @@ class FaultyStore:
         return await self._read("shards", self.inner.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_version: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port."""
         return await self._write(
             "claim",
             lambda: self.inner.claim(
-                shard_id, expected_version=expected_version, owner=owner, standing_still=standing_still
+                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
             ),
         )
 
-    async def release(self, shard_id: int, *, version: int, owner: bytes) -> bool:
+    async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
         """See the port."""
-        return await self._write("release", lambda: self.inner.release(shard_id, version=version, owner=owner))
+        return await self._write("release", lambda: self.inner.release(shard_id, epoch=epoch, owner=owner))
 
     async def heartbeat(self, member: Member) -> int:
         """See the port."""
@@ -259,13 +259,13 @@ class FaultyStore:
         ]
         return await self._write("apply", lambda: self.inner.apply(sent))
 
-    async def load(self, shard_id: int, after: Key, up_to: Key, limit: int) -> Loaded:
+    async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
         return await self._read("load", lambda: self.inner.load(shard_id, after, up_to, limit))
 
-    async def load_parked(self, shard_id: int, after: Key, limit: int) -> Loaded:
+    async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
-        return await self._read("load_parked", lambda: self.inner.load_parked(shard_id, after, limit))
+        return await self._read("load_suspended", lambda: self.inner.load_suspended(shard_id, after, limit))
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         """See the port."""

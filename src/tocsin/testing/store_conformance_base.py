@@ -15,8 +15,8 @@ from tocsin.ports.store import (
     KEY_MAX,
     KEY_MIN,
     Applied,
+    FireKey,
     HistoryRow,
-    Key,
     ShardBatch,
     Store,
     StoredRow,
@@ -76,7 +76,7 @@ def row(
     timer_id: str | None = None,
     tags: tuple[str, ...] = (),
     record: bytes = b'{"v":1}',
-    parked: str | None = None,
+    suspended: str | None = None,
 ) -> StoredRow:
     """A live row; every call gives a later generation."""
     return StoredRow(
@@ -87,7 +87,7 @@ def row(
         timer_id=timer_id or f"timer-{number}",
         tags=tags,
         record=record,
-        parked=parked,
+        suspended=suspended,
     )
 
 
@@ -98,18 +98,18 @@ def finished(live: StoredRow, status: Status = Status.COMPLETED, *, at: int = 0,
 
 async def claimed(store: Store, shard_id: int = 0, owner: bytes = ALICE) -> ShardBatch:
     """Claims an unclaimed shard; an empty batch that will pass its fence."""
-    version = await store.claim(shard_id, expected_version=0, owner=owner)
-    assert version == 1
-    return ShardBatch(shard_id, version, owner)
+    epoch = await store.claim(shard_id, expected_epoch=0, owner=owner)
+    assert epoch == 1
+    return ShardBatch(shard_id, epoch, owner)
 
 
 async def put(store: Store, *rows: StoredRow, shard_id: int = 0) -> None:
-    """Upserts in a shard that ALICE holds at version 1."""
+    """Upserts in a shard that ALICE holds at epoch 1."""
     assert await store.apply([ShardBatch(shard_id, 1, ALICE, upserts=list(rows))]) == [Applied.DURABLE]
 
 
 async def loaded(
-    store: Store, shard_id: int = 0, *, after: Key = KEY_MIN, up_to: Key = KEY_MAX, page_rows: int = 100
+    store: Store, shard_id: int = 0, *, after: FireKey = KEY_MIN, up_to: FireKey = KEY_MAX, page_rows: int = 100
 ) -> list[StoredRow]:
     """All live rows in a range, page by page, with what each page promises being checked."""
     rows: list[StoredRow] = []
@@ -124,12 +124,12 @@ async def loaded(
     return rows
 
 
-async def parked(store: Store, shard_id: int = 0, *, page_rows: int = 100) -> list[StoredRow]:
-    """All parked rows, likewise."""
+async def suspended(store: Store, shard_id: int = 0, *, page_rows: int = 100) -> list[StoredRow]:
+    """All suspended rows, likewise."""
     rows: list[StoredRow] = []
     after = KEY_MIN
     while after < KEY_MAX:
-        page = await store.load_parked(shard_id, after, page_rows)
+        page = await store.load_suspended(shard_id, after, page_rows)
         assert len(page.rows) <= page_rows
         assert all(after < r.key <= page.complete_to for r in page.rows)
         assert after < page.complete_to

@@ -9,7 +9,7 @@ import pytest
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Found, Store
-from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished, loaded, parked, put, row, uuid_of
+from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
 class BatchConformance(StoreSuite):
@@ -29,22 +29,22 @@ class BatchConformance(StoreSuite):
         await put(store, new)
         assert await loaded(store) == [new]
 
-    async def test_parking_and_resuming_keep_one_row(self, store: Store) -> None:
+    async def test_suspending_and_resuming_keep_one_row(self, store: Store) -> None:
         await claimed(store)
         await put(store, row(1, 10))
-        aside = row(1, 10, parked="namespace:default")
+        aside = row(1, 10, suspended="namespace:default")
         await put(store, aside)
-        assert (await loaded(store), await parked(store)) == ([], [aside])
+        assert (await loaded(store), await suspended(store)) == ([], [aside])
         back = row(1, 12)
         await put(store, back)
-        assert (await loaded(store), await parked(store)) == ([back], [])
+        assert (await loaded(store), await suspended(store)) == ([back], [])
 
-    async def test_deletes_by_uuid_reach_live_and_parked_rows_and_ignore_others(self, store: Store) -> None:
+    async def test_deletes_by_uuid_reach_live_and_suspended_rows_and_ignore_others(self, store: Store) -> None:
         batch = await claimed(store)
-        await put(store, row(1, 10), row(2, 20, parked="why"), kept := row(3, 30))
+        await put(store, row(1, 10), row(2, 20, suspended="why"), kept := row(3, 30))
         deletes = [uuid_of(1), uuid_of(2), uuid_of(99)]
         assert await store.apply([replace(batch, deletes=deletes)]) == [Applied.DURABLE]
-        assert (await loaded(store), await parked(store)) == ([kept], [])
+        assert (await loaded(store), await suspended(store)) == ([kept], [])
 
     async def test_a_range_ends_exactly_at_its_key(self, store: Store) -> None:
         self.require_range_delete(store)
@@ -54,22 +54,22 @@ class BatchConformance(StoreSuite):
         await store.apply([replace(batch, delete_to=(10, uuid_of(3)))])
         assert await loaded(store) == rows[3:]
 
-    async def test_a_range_spares_parked_rows_and_other_shards(self, store: Store) -> None:
+    async def test_a_range_spares_suspended_rows_and_other_shards(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         await claimed(store, 1)
-        await put(store, row(1, 10), aside := row(2, 10, parked="why"))
+        await put(store, row(1, 10), aside := row(2, 10, suspended="why"))
         await put(store, neighbour := row(3, 5), shard_id=1)
         await store.apply([replace(batch, delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await parked(store), await loaded(store, 1)) == ([], [aside], [neighbour])
+        assert (await loaded(store), await suspended(store), await loaded(store, 1)) == ([], [aside], [neighbour])
 
-    async def test_a_row_can_be_parked_inside_the_deleted_range(self, store: Store) -> None:
+    async def test_a_row_can_be_suspended_inside_the_deleted_range(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         await put(store, row(1, 10), row(2, 10))
-        aside = row(1, 10, parked="why")
+        aside = row(1, 10, suspended="why")
         await store.apply([replace(batch, upserts=[aside], delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await parked(store)) == ([], [aside])
+        assert (await loaded(store), await suspended(store)) == ([], [aside])
 
     async def test_all_parts_of_a_batch_happen_together(self, store: Store) -> None:
         batch = await claimed(store)
@@ -110,11 +110,11 @@ class BatchConformance(StoreSuite):
             row(2, 2, record=b"", tags=("", "é", "a b")),
             row(3, 3, record='{"text":"ü\\u0000"}'.encode(), tags=('"quoted"',), timer_id='back\\slash"'),
             row(4, 4, record=b"x" * 300_000),
-            row(5, 5, parked="bad_record: line\nbreak"),
+            row(5, 5, suspended="bad_record: line\nbreak"),
         ]
         await put(store, *rows)
         assert await loaded(store) == rows[:4]
-        assert await parked(store) == rows[4:]
+        assert await suspended(store) == rows[4:]
         assert await store.fetch(0, [r.uuid for r in rows]) == {r.uuid: Found(r, None) for r in rows}
 
 
@@ -123,7 +123,7 @@ class LoadConformance(StoreSuite):
 
     async def test_an_empty_or_unclaimed_shard_is_complete_at_once(self, store: Store) -> None:
         assert await store.load(0, KEY_MIN, (50, uuid_of(1)), 10) == ([], (50, uuid_of(1)))
-        assert await store.load_parked(0, KEY_MIN, 10) == ([], KEY_MAX)
+        assert await store.load_suspended(0, KEY_MIN, 10) == ([], KEY_MAX)
         await claimed(store)
         assert await store.load(0, KEY_MIN, KEY_MAX, 10) == ([], KEY_MAX)
 
@@ -175,11 +175,11 @@ class LoadConformance(StoreSuite):
         assert page.complete_to < rows[len(page.rows)].key
         assert await loaded(store, page_rows=3) == rows
 
-    async def test_parked_rows_do_not_load(self, store: Store) -> None:
+    async def test_suspended_rows_do_not_load(self, store: Store) -> None:
         await claimed(store)
-        await put(store, row(1, 1, parked="why"), live := row(2, 2), row(3, 3, parked="why"))
+        await put(store, row(1, 1, suspended="why"), live := row(2, 2), row(3, 3, suspended="why"))
         assert await loaded(store, page_rows=1) == [live]
-        assert [r.uuid for r in await parked(store, page_rows=1)] == [uuid_of(1), uuid_of(3)]
+        assert [r.uuid for r in await suspended(store, page_rows=1)] == [uuid_of(1), uuid_of(3)]
 
     async def test_a_load_sees_what_was_just_applied(self, store: Store) -> None:
         batch = await claimed(store)
@@ -212,9 +212,9 @@ class FetchConformance(StoreSuite):
         await put(store, row(1))
         assert await store.fetch(1, [uuid_of(1)]) == {}
 
-    async def test_parked_and_finished_rows_are_found(self, store: Store) -> None:
+    async def test_suspended_and_finished_rows_are_found(self, store: Store) -> None:
         batch = await claimed(store)
-        first, second, present = row(1, 10), row(1, 5), row(1, 20, parked="why")
+        first, second, present = row(1, 10), row(1, 5), row(1, 20, suspended="why")
         history = [finished(first, Status.FAILED), finished(second)]
         await store.apply([replace(batch, upserts=[present], history=history)])
         # The newest generation counts, not the latest instant or the last one written.

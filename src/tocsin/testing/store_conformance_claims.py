@@ -9,56 +9,56 @@ from tocsin.testing.store_conformance_base import ALICE, BOB, StoreSuite, claime
 
 
 class ClaimConformance(StoreSuite):
-    """One owner at a time, and a version that only grows."""
+    """One owner at a time, and a epoch that only grows."""
 
     async def test_an_unclaimed_shard_is_not_listed(self, store: Store) -> None:
         assert await store.shards() == []
 
     async def test_a_claim_raises_the_version(self, store: Store) -> None:
-        assert await store.claim(3, expected_version=0, owner=ALICE) == 1
-        assert await store.claim(3, expected_version=1, owner=BOB) == 2
-        assert await store.claim(1, expected_version=0, owner=ALICE) == 1
+        assert await store.claim(3, expected_epoch=0, owner=ALICE) == 1
+        assert await store.claim(3, expected_epoch=1, owner=BOB) == 2
+        assert await store.claim(1, expected_epoch=0, owner=ALICE) == 1
         states = {state.shard_id: state for state in await store.shards()}
         assert states == {3: ShardState(3, 2, BOB), 1: ShardState(1, 1, ALICE)}
 
     async def test_a_claim_of_another_version_is_refused(self, store: Store) -> None:
-        assert await store.claim(0, expected_version=1, owner=ALICE) is None
-        await store.claim(0, expected_version=0, owner=ALICE)
-        assert await store.claim(0, expected_version=0, owner=BOB) is None
-        assert await store.claim(0, expected_version=2, owner=BOB) is None
+        assert await store.claim(0, expected_epoch=1, owner=ALICE) is None
+        await store.claim(0, expected_epoch=0, owner=ALICE)
+        assert await store.claim(0, expected_epoch=0, owner=BOB) is None
+        assert await store.claim(0, expected_epoch=2, owner=BOB) is None
         assert await store.shards() == [ShardState(0, 1, ALICE)]
 
     async def test_the_owner_may_claim_again(self, store: Store) -> None:
-        await store.claim(0, expected_version=0, owner=ALICE)
-        assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+        await store.claim(0, expected_epoch=0, owner=ALICE)
+        assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
 
     async def test_release_clears_the_owner_and_keeps_the_version(self, store: Store) -> None:
         await claimed(store)
-        assert await store.release(0, version=1, owner=ALICE) is True
+        assert await store.release(0, epoch=1, owner=ALICE) is True
         assert await store.shards() == [ShardState(0, 1, None)]
-        assert await store.release(0, version=1, owner=ALICE) is False
-        assert await store.claim(0, expected_version=1, owner=BOB) == 2
+        assert await store.release(0, epoch=1, owner=ALICE) is False
+        assert await store.claim(0, expected_epoch=1, owner=BOB) == 2
 
     async def test_release_needs_the_present_owner_and_version(self, store: Store) -> None:
         await claimed(store)
-        assert await store.release(0, version=1, owner=BOB) is False
-        assert await store.release(0, version=0, owner=ALICE) is False
-        assert await store.release(7, version=1, owner=ALICE) is False
+        assert await store.release(0, epoch=1, owner=BOB) is False
+        assert await store.release(0, epoch=0, owner=ALICE) is False
+        assert await store.release(7, epoch=1, owner=ALICE) is False
         assert await store.shards() == [ShardState(0, 1, ALICE)]
 
     async def test_a_claim_from_a_member_that_moves_is_refused(self, store: Store) -> None:
         await claimed(store)
         await store.heartbeat(Member(ALICE, "a", "http://a", 5))
-        assert await store.claim(0, expected_version=1, owner=BOB, standing_still=(ALICE, 4)) is None
-        assert await store.claim(0, expected_version=1, owner=BOB, standing_still=(ALICE, 5)) == 2
+        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 4)) is None
+        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 5)) == 2
 
     async def test_a_member_without_a_row_does_not_stand_still(self, store: Store) -> None:
         await claimed(store)
-        assert await store.claim(0, expected_version=1, owner=BOB, standing_still=(ALICE, 0)) is None
+        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 0)) is None
 
     async def test_a_first_claim_can_depend_on_a_member_too(self, store: Store) -> None:
         await store.heartbeat(Member(ALICE, "a", "http://a", 5))
-        assert await store.claim(0, expected_version=0, owner=BOB, standing_still=(ALICE, 6)) is None
+        assert await store.claim(0, expected_epoch=0, owner=BOB, standing_still=(ALICE, 6)) is None
         assert await store.shards() == []
 
     async def test_heartbeats_replace_the_member_row(self, store: Store) -> None:
@@ -96,10 +96,10 @@ class FenceConformance(StoreSuite):
         batch = await claimed(store)
         kept = row(1, 10)
         await store.apply([replace(batch, upserts=[kept])])
-        await store.claim(0, expected_version=1, owner=BOB)
+        await store.claim(0, expected_epoch=1, owner=BOB)
         attack = replace(batch, upserts=[row(2)], deletes=[uuid_of(1)], history=[finished(kept)])
-        for version, owner in ((1, ALICE), (2, ALICE), (1, BOB), (3, BOB)):
-            stale = replace(attack, version=version, owner=owner)
+        for epoch, owner in ((1, ALICE), (2, ALICE), (1, BOB), (3, BOB)):
+            stale = replace(attack, epoch=epoch, owner=owner)
             assert await store.apply([stale]) == [Applied.OWNERSHIP_LOST]
             assert await store.apply([replace(stale, upserts=[], deletes=[], delete_to=kept.key)]) == [
                 Applied.OWNERSHIP_LOST
@@ -109,18 +109,18 @@ class FenceConformance(StoreSuite):
 
     async def test_a_released_shard_takes_no_batch(self, store: Store) -> None:
         batch = await claimed(store)
-        await store.release(0, version=1, owner=ALICE)
+        await store.release(0, epoch=1, owner=ALICE)
         assert await store.apply([replace(batch, upserts=[row(1)])]) == [Applied.OWNERSHIP_LOST]
         assert await loaded(store) == []
 
     async def test_an_empty_batch_tests_the_fence(self, store: Store) -> None:
         batch = await claimed(store)
         assert await store.apply([batch]) == [Applied.DURABLE]
-        assert await store.apply([replace(batch, version=2)]) == [Applied.OWNERSHIP_LOST]
+        assert await store.apply([replace(batch, epoch=2)]) == [Applied.OWNERSHIP_LOST]
 
     async def test_a_lost_shard_does_not_hinder_the_others(self, store: Store) -> None:
         parts = [replace(await claimed(store, shard_id), upserts=[row(shard_id)]) for shard_id in (5, 2, 7)]
-        await store.claim(2, expected_version=1, owner=BOB)
+        await store.claim(2, expected_epoch=1, owner=BOB)
         assert await store.apply(parts) == [Applied.DURABLE, Applied.OWNERSHIP_LOST, Applied.DURABLE]
         assert [len(await loaded(store, shard_id)) for shard_id in (5, 2, 7)] == [1, 0, 1]
 

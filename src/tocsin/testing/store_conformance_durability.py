@@ -22,8 +22,8 @@ from tocsin.testing.store_conformance_base import (
     claimed,
     finished,
     loaded,
-    parked,
     row,
+    suspended,
 )
 
 
@@ -164,7 +164,7 @@ class ConcurrencyConformance(StoreSuite):
     async def test_of_many_claims_of_one_version_one_wins(self, store: Store) -> None:
         owners = [bytes([i]) * 16 for i in range(1, 9)]
         for shard in range(TOTAL_SHARDS):
-            claims = [store.claim(shard, expected_version=0, owner=owner) for owner in owners]
+            claims = [store.claim(shard, expected_epoch=0, owner=owner) for owner in owners]
             results = await asyncio.gather(*claims)
             assert sorted(results, key=str) == [1] + [None] * 7
             assert ShardState(shard, 1, owners[results.index(1)]) in await store.shards()
@@ -195,7 +195,7 @@ class DurabilityConformance(StoreSuite):
     async def test_everything_survives_a_reopening(self, store: Store, tmp_path: Path) -> None:
         self.require_persistent()
         batch = await claimed(store)
-        live, aside, done = row(1, 10, tags=("t",)), row(2, 20, parked="why"), finished(row(3, 30))
+        live, aside, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
         await store.apply([replace(batch, upserts=[live, aside], history=[done])])
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
         await store.put_namespace(namespace("n"), create=True)
@@ -208,7 +208,7 @@ class DurabilityConformance(StoreSuite):
         assert await again.open(None) == TOTAL_SHARDS
         try:
             assert await again.shards() == [ShardState(0, 1, ALICE)]
-            assert (await loaded(again), await parked(again)) == ([live], [aside])
+            assert (await loaded(again), await suspended(again)) == ([live], [aside])
             assert await again.fetch(0, [done.uuid]) == {done.uuid: Found(None, done)}
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
             assert await again.namespaces() == [namespace("n")]

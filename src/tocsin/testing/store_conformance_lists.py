@@ -38,7 +38,7 @@ async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]
 
 
 async def filled(store: Store) -> list[StoredRow | HistoryRow]:
-    """Live, parked and finished rows of two namespaces over three shards; returns those of `default`, in order."""
+    """Live, suspended and finished rows of two namespaces over three shards; returns those of `default`, in order."""
     rows: list[StoredRow | HistoryRow] = []
     for shard_id in SHARDS:
         batch = await claimed(store, shard_id)
@@ -51,7 +51,7 @@ async def filled(store: Store) -> list[StoredRow | HistoryRow]:
             if kind < 3:
                 batch.upserts.append(each)
             elif kind == 3:
-                batch.upserts.append(each := each._replace(parked="why"))
+                batch.upserts.append(each := each._replace(suspended="why"))
             else:
                 status = (Status.COMPLETED, Status.FAILED, Status.CANCELED)[kind - 4]
                 batch.history.append(finished(each, status))
@@ -102,9 +102,9 @@ class ListConformance(StoreSuite):
         expected = [r for r in rows if status_of(r) in statuses]
         assert await listed(store, ListQuery("default", SHARDS, statuses, limit=4)) == expected
 
-    async def test_parked_rows_count_as_pending(self, store: Store) -> None:
+    async def test_suspended_rows_count_as_pending(self, store: Store) -> None:
         await claimed(store)
-        await put(store, one := row(1, 1, parked="why"), two := row(2, 0))
+        await put(store, one := row(1, 1, suspended="why"), two := row(2, 0))
         assert await listed(store, ListQuery("default", (0,), PENDING)) == [two, one]
 
     async def test_tags_must_all_be_present_and_whole(self, store: Store) -> None:

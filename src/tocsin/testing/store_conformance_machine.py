@@ -14,9 +14,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import KEY_MAX, Applied, HistoryRow, Key, ListQuery, ShardBatch, Store, StoredRow, generation
+from tocsin.ports.store import (
+    KEY_MAX,
+    Applied,
+    FireKey,
+    HistoryRow,
+    ListQuery,
+    ShardBatch,
+    Store,
+    StoredRow,
+    generation,
+)
 from tocsin.stores.memory import MemoryStore
-from tocsin.testing.store_conformance_base import ALICE, BOB, TOTAL_SHARDS, StoreSuite, loaded, parked
+from tocsin.testing.store_conformance_base import ALICE, BOB, TOTAL_SHARDS, StoreSuite, loaded, suspended
 from tocsin.testing.store_conformance_lists import listed
 
 T = TypeVar("T")
@@ -71,14 +81,14 @@ class _Machine(RuleBasedStateMachine):
 
     @rule(shard_id=st.sampled_from(SHARDS), owner=st.sampled_from([ALICE, BOB]), stale=st.integers(0, 5))
     def claim(self, shard_id: int, owner: bytes, stale: int) -> None:
-        version = self.fences[shard_id][0] + (1 if stale == 5 else 0)
-        if self.both(lambda store: store.claim(shard_id, expected_version=version, owner=owner)) is not None:
-            self.fences[shard_id] = (version + 1, owner)
+        epoch = self.fences[shard_id][0] + (1 if stale == 5 else 0)
+        if self.both(lambda store: store.claim(shard_id, expected_epoch=epoch, owner=owner)) is not None:
+            self.fences[shard_id] = (epoch + 1, owner)
 
     @rule(shard_id=st.sampled_from(SHARDS))
     def release(self, shard_id: int) -> None:
-        version, owner = self.fences[shard_id]
-        self.both(lambda store: store.release(shard_id, version=version, owner=owner))
+        epoch, owner = self.fences[shard_id]
+        self.both(lambda store: store.release(shard_id, epoch=epoch, owner=owner))
 
     @rule(
         shard_ids=st.sets(st.sampled_from(SHARDS), min_size=1).map(sorted),
@@ -90,20 +100,20 @@ class _Machine(RuleBasedStateMachine):
         for shard_id in shard_ids:
             changes = data.draw(st.dictionaries(uuids, fates, max_size=6), label=f"shard {shard_id}")
             mark = data.draw(st.none() | keys, label="delete_to")
-            version, owner = self.fences[shard_id]
-            batches.append(self.batch(ShardBatch(shard_id, max(0, version - behind), owner), changes, mark))
+            epoch, owner = self.fences[shard_id]
+            batches.append(self.batch(ShardBatch(shard_id, max(0, epoch - behind), owner), changes, mark))
         results = self.both(lambda store: store.apply(batches))
         assert len(results) == len(batches)
         assert set(results) <= set(Applied)
 
-    def batch(self, batch: ShardBatch, changes: dict[bytes, dict[str, Any]], mark: Key | None) -> ShardBatch:
+    def batch(self, batch: ShardBatch, changes: dict[bytes, dict[str, Any]], mark: FireKey | None) -> ShardBatch:
         """The changes that go together in one batch: nothing live is written inside the deleted range."""
         batch.delete_to = mark
         for uuid, fate in changes.items():
             live = StoredRow(
                 fate["at"],
                 uuid,
-                generation(batch.version, batch.owner, next(self.sequence)),
+                generation(batch.epoch, batch.owner, next(self.sequence)),
                 fate["namespace"],
                 f"id-{uuid[0]}",
                 fate["tags"],
@@ -112,18 +122,18 @@ class _Machine(RuleBasedStateMachine):
             )
             if fate["kind"] == "delete":
                 batch.deletes.append(uuid)
-            elif live.parked is not None or mark is None or live.key > mark:
+            elif live.suspended is not None or mark is None or live.key > mark:
                 batch.upserts.append(live)
             if fate["history"] is not None:
                 status, expires_at = fate["history"]
-                ended = live._replace(generation=generation(batch.version, batch.owner, next(self.sequence)))
+                ended = live._replace(generation=generation(batch.epoch, batch.owner, next(self.sequence)))
                 batch.history.append(HistoryRow(*ended[:7], status, 0, expires_at))
         return batch
 
     @rule(shard_id=st.sampled_from(SHARDS), after=keys, up_to=keys | st.just(KEY_MAX), page_rows=st.integers(1, 5))
-    def load(self, shard_id: int, after: Key, up_to: Key, page_rows: int) -> None:
+    def load(self, shard_id: int, after: FireKey, up_to: FireKey, page_rows: int) -> None:
         self.both(lambda store: loaded(store, shard_id, after=after, up_to=up_to, page_rows=page_rows))
-        self.both(lambda store: parked(store, shard_id, page_rows=page_rows))
+        self.both(lambda store: suspended(store, shard_id, page_rows=page_rows))
 
     @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=8))
     def fetch(self, shard_id: int, some: list[bytes]) -> None:

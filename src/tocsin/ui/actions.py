@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.contract import wire
-from tocsin.contract.convert import Intake
-from tocsin.contract.instants import format_instant, parse_instant
+from tocsin.http import wire
+from tocsin.http.convert import RequestParser
+from tocsin.http.instants import format_instant, parse_instant
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, TimerNotPending, TocsinError
 from tocsin.model.instants import parse_duration
@@ -32,7 +32,7 @@ class ActionHandlers:
     def __init__(
         self,
         service: TimerService,
-        intake: Intake,
+        parser: RequestParser,
         pages: Pages,
         detail: DetailHandlers,
         limits: UiLimits,
@@ -41,7 +41,7 @@ class ActionHandlers:
     ) -> None:
         self._id_chars_max = id_chars_max
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._pages = pages
         self._detail = detail
         self._limits = limits
@@ -85,7 +85,7 @@ class ActionHandlers:
     async def _moved(self, visit: Visit, execute_at: str, did: str) -> Response:
         namespace, timer_id = self._writable(visit)
         try:
-            changes = self._intake.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), visit.now_us)
+            changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), visit.now_us)
             await self._service.update(namespace, timer_id, changes)
         except InvalidInput as error:
             return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
@@ -104,7 +104,7 @@ class ActionHandlers:
         same = visit.form.get("when") == "same" and former.execute_at > visit.now_us
         try:
             execute_at = former.execute_at if same else visit.now_us
-            made = await run_again(self._service, self._intake, former, execute_at, visit.now_us, self._id_chars_max)
+            made = await run_again(self._service, self._parser, former, execute_at, visit.now_us, self._id_chars_max)
         except InvalidInput as error:
             return await self._detail.of(visit, namespace, timer_id, status=400, problem=_sentence(error))
         return _to(namespace, made, "again", of=timer_id)

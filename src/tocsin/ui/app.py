@@ -17,22 +17,22 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from tocsin.contract.access import RELAYED
-from tocsin.contract.errors import Forbidden, kind_of, message_of, problem_headers
-from tocsin.contract.hosts import Hosts
-from tocsin.contract.proxies import Proxies
-from tocsin.contract.reading import ClientGone, Receive, read_body
+from tocsin.http.access import RELAYED
+from tocsin.http.errors import Forbidden, kind_of, message_of, problem_headers
+from tocsin.http.hosts import Hosts
+from tocsin.http.proxies import Proxies
+from tocsin.http.reading import ClientGone, Receive, read_body
 from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
+from tocsin.ui.cluster_statistics import ClusterStatistics
 from tocsin.ui.cookies import cookie_name, cookie_value
-from tocsin.ui.figures import Figures
-from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
 from tocsin.ui.paused import Paused
 from tocsin.ui.sessions import Sessions, Visitor
+from tocsin.ui.statistics import Statistics
 from tocsin.ui.unbuilt import UNBUILT
 from tocsin.ui.visit import Fields, Handler, NewCookie, Relayed, Visit, read_form
 from tocsin.ui.welcome import PREFIX as WELCOME
@@ -71,8 +71,8 @@ class Ui:
         sessions: Sessions,
         hosts: Hosts,
         proxies: Proxies,
-        figures: Figures,
-        gathered: Gathered,
+        statistics: Statistics,
+        cluster_statistics: ClusterStatistics,
         paused: Paused,
         welcome: WelcomeHandlers,
         streams: Streams,
@@ -86,8 +86,8 @@ class Ui:
         self._sessions = sessions
         self._hosts = hosts
         self._proxies = proxies
-        self._figures = figures
-        self._gathered = gathered
+        self._statistics = statistics
+        self._cluster_statistics = cluster_statistics
         self._paused = paused
         self._welcome = welcome
         self._streams = streams
@@ -96,13 +96,13 @@ class Ui:
         self._rolling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to keep the figures. Needs a running event loop."""
+        """Begins to keep the statistics. Needs a running event loop."""
         self._rolling = asyncio.get_running_loop().create_task(self._roll())
 
     async def close(self) -> None:
         """Ends the open streams, for which a server that stops would wait otherwise. Idempotent."""
         self._streams.close()
-        await self._gathered.close()
+        await self._cluster_statistics.close()
         await self._paused.close()
         if self._rolling is not None:
             self._rolling.cancel()
@@ -113,7 +113,7 @@ class Ui:
     async def _roll(self) -> None:
         while True:
             await asyncio.sleep(self._limits.live_interval_s)
-            self._figures.roll(self._clock.now_us())
+            self._statistics.roll(self._clock.now_us())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from tocsin.contract.access import KeyRing
-from tocsin.contract.attempts import Attempts
-from tocsin.contract.convert import Intake
-from tocsin.contract.hosts import Hosts
-from tocsin.contract.proxies import Proxies
+from tocsin.http.access import Keyring
+from tocsin.http.attempts import Attempts
+from tocsin.http.convert import RequestParser
+from tocsin.http.hosts import Hosts
+from tocsin.http.proxies import Proxies
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
@@ -20,17 +20,16 @@ from tocsin.ui.assets import Assets
 from tocsin.ui.calls.actions import CallActionHandlers
 from tocsin.ui.calls.agent import AgentSource, Gate, Relay
 from tocsin.ui.calls.detail import CallDetailHandlers
-from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.listing import CallListHandlers
 from tocsin.ui.calls.sending import CallFormHandlers
+from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.tenants import Tenants
 from tocsin.ui.cancels import CancelHandlers
+from tocsin.ui.cluster_statistics import ClusterStatistics
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.editing import EditHandlers
 from tocsin.ui.entry import EntryHandlers
 from tocsin.ui.export import ExportHandlers
-from tocsin.ui.figures import Figures
-from tocsin.ui.gathered import Gathered
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.live import Streams
@@ -40,6 +39,7 @@ from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
 from tocsin.ui.runs import RunHandlers
 from tocsin.ui.sessions import Sessions, SignIns
+from tocsin.ui.statistics import Statistics
 from tocsin.ui.welcome import WelcomeHandlers
 
 
@@ -48,13 +48,13 @@ def compose(
     *,
     rules: InputRules,
     clock: Clock,
-    keys: KeyRing,
+    keys: Keyring,
     sign_ins: SignIns,
     attempts: Attempts | None = None,
     proxies: Proxies | None = None,
     audit: AuditLog | None = None,
-    figures: Figures,
-    call_figures: CallFigures,
+    statistics: Statistics,
+    call_statistics: CallStatistics,
     agent: AgentSource,
     hosts: Hosts,
     relay: Relay | None = None,
@@ -67,29 +67,29 @@ def compose(
     limits = limits or UiLimits()
     audit = audit or NoAudit()
     assets = assets or Assets()
-    intake = Intake(rules)
+    parser = RequestParser(rules)
     sessions = Sessions(keys, sign_ins, limits, time.time)
     streams = Streams(limits)
-    gathered = Gathered(figures, service, clock, limits)
+    cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
-    lists = ListHandlers(service, intake, pages, figures, streams, limits)
-    detail = DetailHandlers(service, pages, figures, id_chars_max=rules.limits.id_chars_max)
+    lists = ListHandlers(service, parser, pages, statistics, streams, limits)
+    detail = DetailHandlers(service, pages, statistics, id_chars_max=rules.limits.id_chars_max)
     gate, tenants = Gate(agent, pages, relay), Tenants(hosts, limits)
-    call_detail = CallDetailHandlers(gate, pages, call_figures, limits)
-    welcome = WelcomeHandlers(service, intake, rules, pages, own_url=own_url, now_us=clock.now_us)
+    call_detail = CallDetailHandlers(gate, pages, call_statistics, limits)
+    welcome = WelcomeHandlers(service, parser, rules, pages, own_url=own_url, now_us=clock.now_us)
     parts = (
-        OverviewHandlers(service, pages, gathered, streams, agent, limits, paused, welcome),
+        OverviewHandlers(service, pages, cluster_statistics, streams, agent, limits, paused, welcome),
         welcome,
         EntryHandlers(pages, sessions, attempts or Attempts(), audit),
         lists,
         ExportHandlers(service, lists, limits),
-        EditHandlers(service, intake, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
-        ActionHandlers(service, intake, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
+        EditHandlers(service, parser, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),
+        ActionHandlers(service, parser, pages, detail, limits, id_chars_max=rules.limits.id_chars_max),
         CancelHandlers(service, pages, lists, limits),
-        RunHandlers(service, intake, pages, lists, limits, id_chars_max=rules.limits.id_chars_max),
-        OperatorPages(service, intake, pages, lists, audit),
-        CallListHandlers(gate, pages, tenants, call_figures, streams, limits),
+        RunHandlers(service, parser, pages, lists, limits, id_chars_max=rules.limits.id_chars_max),
+        OperatorPages(service, parser, pages, lists, audit),
+        CallListHandlers(gate, pages, tenants, call_statistics, streams, limits),
         CallFormHandlers(gate, pages, tenants, keys=keys),
         CallActionHandlers(gate, call_detail),
         call_detail,
@@ -103,8 +103,8 @@ def compose(
         sessions=sessions,
         hosts=hosts,
         proxies=proxies or Proxies(),
-        figures=figures,
-        gathered=gathered,
+        statistics=statistics,
+        cluster_statistics=cluster_statistics,
         paused=paused,
         welcome=welcome,
         streams=streams,
@@ -113,11 +113,11 @@ def compose(
     )
 
 
-def figures(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Figures:
+def statistics(limits: UiLimits, clock: Clock, gauges: Callable[[], Mapping[str, float]]) -> Statistics:
     """The observer that the pages' charts are made from."""
-    return Figures(limits, clock.now_us(), gauges)
+    return Statistics(limits, clock.now_us(), gauges)
 
 
-def call_figures(figures: Figures, limits: UiLimits) -> CallFigures:
+def call_statistics(statistics: Statistics, limits: UiLimits) -> CallStatistics:
     """The same of the agent's events."""
-    return CallFigures(figures, limits)
+    return CallStatistics(statistics, limits)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from tocsin.contract.hosts import Hosts
+from tocsin.http.hosts import Hosts
 
 
 def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, bool]:

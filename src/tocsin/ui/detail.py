@@ -12,10 +12,10 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
-from tocsin.ui.figures import Figures
 from tocsin.ui.names import neighbours
 from tocsin.ui.pages import Pages
 from tocsin.ui.show import relative, span
+from tocsin.ui.statistics import Statistics
 from tocsin.ui.visit import Handler, Visit
 
 #: What a page says after an action, by the word that the action leaves in the URL.
@@ -54,10 +54,10 @@ class Explanation:
 class DetailHandlers:
     """The page of one timer."""
 
-    def __init__(self, service: TimerService, pages: Pages, figures: Figures, *, id_chars_max: int) -> None:
+    def __init__(self, service: TimerService, pages: Pages, statistics: Statistics, *, id_chars_max: int) -> None:
         self._service = service
         self._pages = pages
-        self._figures = figures
+        self._statistics = statistics
         self._id_chars_max = id_chars_max
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -74,7 +74,7 @@ class DetailHandlers:
     ) -> Response:
         """The page of a timer; `problem` says why an action on it was refused."""
         visit.permit(Role.READ, namespace)
-        pulse = self._figures.pulse(namespace)
+        pulse = self._statistics.pulse(namespace)
         view = await self._service.get(namespace, timer_id)
         known = {each.name: each for each in await self._service.namespaces()}.get(namespace)
         if known is None:
@@ -170,8 +170,8 @@ def _sentence(view: TimerView, namespace: Namespace, cluster: ClusterView, shard
         return f"It has finished and waits for nothing. It stays visible for {kept} after its end."
     if namespace.paused:
         return f"The namespace {namespace.name} is paused: its timers wait, and fire when it is resumed."
-    if view.parked is not None:
-        return f"It is suspended ({view.parked}) and comes back by itself when the reason is gone."
+    if view.suspended is not None:
+        return f"It is suspended ({view.suspended}) and comes back by itself when the reason is gone."
     if not cluster.dispatching:
         return f"Nothing fires on this node now: {cluster.dispatch_paused_reason}."
     if shard is None or shard.owner is None:

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tocsin.contract import wire
-from tocsin.contract.access import KeyRing
-from tocsin.contract.convert import Intake
-from tocsin.contract.instants import format_instant
-from tocsin.contract.reading import JsonReader
-from tocsin.contract.repeated import condition_of
+from tocsin.http import wire
+from tocsin.http.access import Keyring
+from tocsin.http.convert import RequestParser
+from tocsin.http.instants import format_instant
+from tocsin.http.reading import JsonReader
+from tocsin.http.repeated import condition_of
 from tocsin.model.access import Role
 from tocsin.model.errors import (
     FieldError,
@@ -66,16 +66,16 @@ class EditHandlers:
     def __init__(
         self,
         service: TimerService,
-        intake: Intake,
+        parser: RequestParser,
         pages: Pages,
         lists: ListHandlers,
         *,
-        keys: KeyRing,
+        keys: Keyring,
         id_chars_max: int,
     ) -> None:
         self._id_chars_max = id_chars_max
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._pages = pages
         self._lists = lists
         self._keys = keys
@@ -115,7 +115,7 @@ class EditHandlers:
         visit.permit(Role.WRITE, form.namespace)
         try:
             sent = self._create_reader.read(msgspec.json.encode(form.body()))
-            timer = self._intake.timer(sent, visit.now_us, None)
+            timer = self._parser.timer(sent, visit.now_us, None)
             if form.like and withheld(timer.url, timer.headers):
                 await self._with_secrets(visit, timer, form)
         except InvalidInput as error:
@@ -175,7 +175,7 @@ class EditHandlers:
             body = form.changes(view)
             if len(body) > 2:
                 sent = self._update_reader.read(msgspec.json.encode(_at(body, visit.now_us)))
-                changes = self._intake.changes(sent, visit.now_us)
+                changes = self._parser.changes(sent, visit.now_us)
                 at = changes.execute_at
                 if form.when == "at" and isinstance(at, int) and self._asks_of_past(visit, at):
                     return await self._form(visit, form, view=view, past=at)
@@ -197,7 +197,7 @@ class EditHandlers:
         """What the part beside the form shows: the same as commands, what is wrong, and the attempts to come."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         try:
-            timer = self._intake.timer(self._create_reader.read(msgspec.json.encode(form.body())), visit.now_us, None)
+            timer = self._parser.timer(self._create_reader.read(msgspec.json.encode(form.body())), visit.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
             shown["plan"] = plan(self._service.retry_policy(timer), max(first_at, visit.now_us))
             if view is None:
@@ -205,7 +205,7 @@ class EditHandlers:
             else:
                 body, path = _at(form.changes(view), visit.now_us), "/api/v1/timers/update"
                 if len(body) > 2:
-                    self._intake.changes(self._update_reader.read(msgspec.json.encode(body)), visit.now_us)
+                    self._parser.changes(self._update_reader.read(msgspec.json.encode(body)), visit.now_us)
         except InvalidInput as error:
             shown["errors"] = list(error.errors)
             if form.payload.strip() and any(bad.path == "payload" for bad in error.errors):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.contract.attempts import Attempts
+from tocsin.http.attempts import Attempts
 from tocsin.model.audit import AuditAction
 from tocsin.ports.audit import AuditLog
 from tocsin.ui.pages import Pages

@@ -12,8 +12,8 @@ from dataclasses import replace
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from tocsin.contract.convert import timer_answer
-from tocsin.contract.instants import format_instant
+from tocsin.http.convert import timer_answer
+from tocsin.http.instants import format_instant
 from tocsin.service import ListRequest, TimerService, TimerView
 from tocsin.ui.forms import exported
 from tocsin.ui.limits import UiLimits

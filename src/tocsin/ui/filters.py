@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from msgspec import UNSET
 
-from tocsin.contract import wire
-from tocsin.contract.instants import format_instant
+from tocsin.http import wire
+from tocsin.http.instants import format_instant
 from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.timer import Status

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.contract.convert import raw_body_answer, timer_answer
+from tocsin.http.convert import raw_body_answer, timer_answer
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration

@@ -29,7 +29,7 @@ class UiLimits:
     sign_ins_unread_max_s: float = 60.0
     #: Open pages that are kept up to date; further ones are so after a reload only.
     streams_max: int = 500
-    #: How often an open page gets what has changed. Raised: less work for the server, older figures.
+    #: How often an open page gets what has changed. Raised: less work for the server, older statistics.
     live_interval_s: float = 1.0
     #: How long a point of the overview's charts lasts. Charts reach back by this times `ui.figures_buckets`.
     figures_bucket_s: float = 10.0

@@ -10,19 +10,19 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from tocsin.contract.convert import Intake
-from tocsin.contract.errors import Forbidden
+from tocsin.http.convert import RequestParser
+from tocsin.http.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, TimerNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.service import ListRequest, TimerService, TimerView
-from tocsin.ui.figures import Figures
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
 from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, by_rows, packed
 from tocsin.ui.search import Found, Patience, earliest
+from tocsin.ui.statistics import Statistics
 from tocsin.ui.visit import Handler, Visit
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -58,16 +58,16 @@ class ListHandlers:
     def __init__(
         self,
         service: TimerService,
-        intake: Intake,
+        parser: RequestParser,
         pages: Pages,
-        figures: Figures,
+        statistics: Statistics,
         streams: Streams,
         limits: UiLimits,
     ) -> None:
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._pages = pages
-        self._figures = figures
+        self._statistics = statistics
         self._streams = streams
         self._limits = limits
 
@@ -101,7 +101,7 @@ class ListHandlers:
         filters, namespaces = await self.filters(visit)
         problem: InvalidInput | NamespaceNotFound | None = None
         status, listing = 200, Listing([], None)
-        pulse = self._figures.pulse(filters.namespace)
+        pulse = self._statistics.pulse(filters.namespace)
         try:
             listing = await self._listing(filters, visit.now_us)
         except InvalidInput as error:
@@ -175,7 +175,7 @@ class ListHandlers:
 
     def request(self, filters: Filters, now_us: int) -> ListRequest:
         """What to ask of the service; InvalidInput."""
-        return self._intake.list_request(filters.wish(now_us))
+        return self._parser.list_request(filters.wish(now_us))
 
     async def _exact(self, filters: Filters) -> TimerView | None:
         """The timer of exactly this id, whatever the tab: a lookup instead of a search."""
@@ -213,7 +213,7 @@ class ListHandlers:
         def news() -> dict[str, Any] | None:
             if renew() != visitor:
                 return None
-            pulse = self._figures.pulse(namespace)
+            pulse = self._statistics.pulse(namespace)
             return {"created": pulse.created, "changed": pulse.changed}
 
         body: AsyncIterator[bytes] = self._streams.events(news)

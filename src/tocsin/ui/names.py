@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tocsin.contract import wire
-from tocsin.contract.convert import Intake
+from tocsin.http import wire
+from tocsin.http.convert import RequestParser
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import TimerExists
 from tocsin.model.timer import Status, Timer
@@ -95,11 +95,11 @@ def anew(former: Timer, execute_at: int, now_us: int) -> Timer:
 
 
 async def run_again(
-    service: TimerService, intake: Intake, former: Timer, execute_at: int, now_us: int, chars_max: int
+    service: TimerService, parser: RequestParser, former: Timer, execute_at: int, now_us: int, chars_max: int
 ) -> str:
     """Creates another timer like a finished one, and returns its id, which is new: the finished one keeps its history.
     InvalidInput where its URL may not be called any more, and what `create_under_free_id` raises."""
-    checked = intake.changes(wire.UpdateTimer(former.namespace, former.id, callback_url=former.url), now_us)
+    checked = parser.changes(wire.UpdateTimer(former.namespace, former.id, callback_url=former.url), now_us)
     timer = anew(former, execute_at, now_us)
     if checked.url is not msgspec.UNSET:
         timer.url = checked.url

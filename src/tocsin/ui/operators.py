@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.contract import wire
-from tocsin.contract.audit import namespace_details, rotation_details
-from tocsin.contract.convert import Intake
-from tocsin.contract.reading import JsonReader
+from tocsin.http import wire
+from tocsin.http.audit import namespace_details, rotation_details
+from tocsin.http.convert import RequestParser
+from tocsin.http.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
@@ -49,11 +49,11 @@ class OperatorPages:
     """Pages for those who run the service."""
 
     def __init__(
-        self, service: TimerService, intake: Intake, pages: Pages, lists: ListHandlers, audit: AuditLog
+        self, service: TimerService, parser: RequestParser, pages: Pages, lists: ListHandlers, audit: AuditLog
     ) -> None:
         self._audit = audit
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._pages = pages
         self._lists = lists
         self._create_reader = JsonReader(wire.CreateNamespace)
@@ -124,7 +124,7 @@ class OperatorPages:
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
             sent = self._create_reader.read(msgspec.json.encode(body))
-            settings = self._intake.namespace_settings(sent)
+            settings = self._parser.namespace_settings(sent)
             await self._service.create_namespace(
                 sent.name,
                 num_shards=None if sent.num_shards is msgspec.UNSET else sent.num_shards,
@@ -153,7 +153,7 @@ class OperatorPages:
             body["secret"] = None
         try:
             sent = self._update_reader.read(msgspec.json.encode(body))
-            settings = self._intake.namespace_settings(sent)
+            settings = self._parser.namespace_settings(sent)
             await self._service.update_namespace(
                 sent.name,
                 history=None if sent.history is msgspec.UNSET else sent.history,
@@ -175,7 +175,7 @@ class OperatorPages:
         body |= {"grace": visit.form.get("grace")} if visit.form.get("grace") else {}
         try:
             sent = self._rotate_reader.read(msgspec.json.encode(body))
-            rotation = self._intake.namespace_rotation(sent)
+            rotation = self._parser.namespace_rotation(sent)
             await self._service.rotate_secret(sent.name, rotation.secret, rotation.grace_us, force=rotation.force)
         except (InvalidInput, NamespaceNotFound, RotationPending) as error:
             return await self._namespaces(visit, problem=error, name=body["name"])

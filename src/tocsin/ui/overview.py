@@ -1,4 +1,4 @@
-"""`/`: is it healthy? One sentence, the figures behind it, and the last hour, of all nodes or of one."""
+"""`/`: is it healthy? One sentence, the statistics behind it, and the last hour, of all nodes or of one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from tocsin.contract.errors import Forbidden
+from tocsin.http.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.service import TimerService
 from tocsin.ui.calls.agent import AgentSource, Away
-from tocsin.ui.figures import Bucket
-from tocsin.ui.gathered import Gap, Gathered, Hour
+from tocsin.ui.cluster_statistics import ClusterStatistics, Gap, Hour
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.overview_shown import (
@@ -35,6 +34,7 @@ from tocsin.ui.overview_shown import (
 )
 from tocsin.ui.pages import Pages, packed
 from tocsin.ui.paused import Paused
+from tocsin.ui.statistics import Bucket
 from tocsin.ui.visit import Handler, Visit
 from tocsin.ui.welcome import WelcomeHandlers
 
@@ -44,14 +44,14 @@ _NAMES_SHOWN = 4
 
 
 class OverviewHandlers:
-    """The overview and its figures. `?node=` chooses one node's; what a page was told of a choice, every other page that is
-    open is told as well, until the nodes are asked again."""
+    """The overview and its statistics. `?node=` chooses one node's; what a page was told of a choice, every other page
+    that is open is told as well, until the nodes are asked again."""
 
     def __init__(
         self,
         service: TimerService,
         pages: Pages,
-        gathered: Gathered,
+        cluster_statistics: ClusterStatistics,
         streams: Streams,
         agent: AgentSource,
         limits: UiLimits,
@@ -62,7 +62,7 @@ class OverviewHandlers:
         self._paused = paused
         self._service = service
         self._pages = pages
-        self._gathered = gathered
+        self._cluster_statistics = cluster_statistics
         self._streams = streams
         self._agent = agent
         self._width_s = limits.figures_bucket_s
@@ -74,7 +74,7 @@ class OverviewHandlers:
         """Methods, paths, handlers."""
         return [
             ("GET", "/", self.show),
-            ("GET", "/ui/figures", self.series),
+            ("GET", "/ui/statistics", self.series),
             ("GET", "/ui/live/overview", self.live),
         ]
 
@@ -89,10 +89,10 @@ class OverviewHandlers:
             visit,
             title="Overview",
             live=_with_node("/ui/live/overview", node),
-            series=_with_node("/ui/figures", node),
+            series=_with_node("/ui/statistics", node),
             chosen=node,
-            nodes=self._gathered.nodes(),
-            nodes_version=" ".join(self._gathered.nodes()),
+            nodes=self._cluster_statistics.nodes(),
+            nodes_version=" ".join(self._cluster_statistics.nodes()),
             names_shown=_NAMES_SHOWN,
             width_s=self._width_s,
             first=self._first(visit),
@@ -104,15 +104,15 @@ class OverviewHandlers:
         """Whether nothing has happened here yet, and the visitor may change that."""
         if not visit.visitor.may(Role.WRITE, DEFAULT_NAMESPACE):
             return False
-        hour = self._gathered.hour()
+        hour = self._cluster_statistics.hour()
         quiet = not any(bucket.created or bucket.rings or bucket.calls.counts for bucket in (*hour.buckets, *hour.open))
         return quiet and not hour.now.window_timers and not hour.gaps
 
     async def _refresh(self) -> None:
-        await asyncio.gather(self._gathered.refresh(), self._paused.refresh())
+        await asyncio.gather(self._cluster_statistics.refresh(), self._paused.refresh())
 
     def _values(self, node: str | None) -> dict[str, Any]:
-        hour = self._gathered.hour(node)
+        hour = self._cluster_statistics.hour(node)
         buckets = [*hour.buckets, *hour.open]
         recent = self._recent(hour)
         gaps = _gaps(hour)
@@ -150,7 +150,7 @@ class OverviewHandlers:
         return health_of_part(gaps, rest, alone=node is not None)
 
     def _away(self, hour: Hour, node: str | None) -> Away | None:
-        """Why there are no figures of service calls; None when there are."""
+        """Why there are no statistics of service calls; None when there are."""
         if hour.agent or any(bucket.calls.counts for bucket in (*hour.buckets, *hour.open)):
             return None
         if node in (None, self._service.node):
@@ -160,15 +160,17 @@ class OverviewHandlers:
     async def series(self, visit: Visit) -> Response:
         """Every point of the charts, column by column, and from when to when whose part is missing."""
         visit.permit(Role.READ)
-        await self._gathered.refresh()
+        await self._cluster_statistics.refresh()
         node = _chosen(visit)
-        hour = self._gathered.hour(node)
+        hour = self._cluster_statistics.hour(node)
         # Pages ask when a point has ended, all of them at once.
         state = (len(hour.buckets), hour.buckets[-1].begins_us if hour.buckets else 0, hour.gaps)
         known = self._series.get(node)
         if known is None or known[0] != state:
             known = state, self._columns(hour)
-            self._series = {name: kept for name, kept in self._series.items() if name in self._gathered.nodes()}
+            self._series = {
+                name: kept for name, kept in self._series.items() if name in self._cluster_statistics.nodes()
+            }
             self._series[node] = known
         return packed(visit, known[1], media_type="application/json")
 
@@ -190,10 +192,12 @@ class OverviewHandlers:
             "calls_p99": [bucket.calls.lag_ms(0.99) for bucket in buckets],
         }
         gaps = [[_seconds(gap.from_us), _seconds(gap.to_us), gap.node] for gap in hour.gaps]
-        return msgspec.json.encode({"width": width_s, "span": self._gathered.span_us / 1e6, "gaps": gaps, **columns})
+        return msgspec.json.encode(
+            {"width": width_s, "span": self._cluster_statistics.span_us / 1e6, "gaps": gaps, **columns}
+        )
 
     async def live(self, visit: Visit) -> Response:
-        """The sentence and the figures, whenever they change."""
+        """The sentence and the statistics, whenever they change."""
         visit.permit(Role.READ)
         if self._streams.full:
             raise Forbidden("As many pages as this server keeps up to date are open already.")
@@ -208,8 +212,8 @@ class OverviewHandlers:
 
     def _said(self, node: str | None) -> dict[str, Any]:
         """What open pages are told: made once after each round of questions, however many there are."""
-        if self._round != self._gathered.round:
-            self._round = self._gathered.round
+        if self._round != self._cluster_statistics.round:
+            self._round = self._cluster_statistics.round
             self._news.clear()
         found = self._news.get(node)
         if found is None:
@@ -223,9 +227,9 @@ class OverviewHandlers:
                 "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
                 "buckets": hour.buckets[-1].begins_us if hour.buckets else 0,
                 "gaps": values["gaps_version"],
-                "nodes": " ".join(self._gathered.nodes()),
+                "nodes": " ".join(self._cluster_statistics.nodes()),
             }
-            if node is None or node in self._gathered.nodes():
+            if node is None or node in self._cluster_statistics.nodes():
                 self._news[node] = found
         return found
 
@@ -239,7 +243,7 @@ def _with_node(path: str, node: str | None) -> str:
 
 
 def _gaps(hour: Hour) -> dict[Over, list[Gap]]:
-    """What is missing of the figures of each time."""
+    """What is missing of the statistics of each time."""
     return {
         Over.NOW: [gap for gap in hour.gaps if gap.to_us is None],
         Over.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(PRESENT_S * 1e6))],

@@ -1,4 +1,4 @@
-"""What the overview says of an hour: a sentence, figures, tables. Where a node's part is missing, they say so."""
+"""What the overview says of an hour: a sentence, statistics, tables. Where a node's part is missing, they say so."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tocsin.ui.figures import Bucket, Failing, percentile_ms
-from tocsin.ui.gathered import Gap
+from tocsin.ui.cluster_statistics import Gap
 from tocsin.ui.paused import Counted, PausedNamespace
 from tocsin.ui.show import count, milliseconds, span
+from tocsin.ui.statistics import Bucket, Failing, percentile_ms
 
 #: Over how much of the present the sentence speaks.
 PRESENT_S = 60.0
@@ -135,7 +135,7 @@ class Tile:
 
 
 def partly(tiles: Sequence[Tile], gaps: Mapping[Over, Sequence[Gap]]) -> list[Tile]:
-    """The figures as they are to be shown where parts are missing of some of them."""
+    """The statistics as they are to be shown where parts are missing of some of them."""
     shown = []
     for tile in tiles:
         lacking = gaps[tile.over]
@@ -153,7 +153,7 @@ def at_least(value: str) -> str:
 
 
 def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paused: bool = False) -> list[Tile]:
-    """The figures under the sentence. `paused`: some namespace is, whose timers are not counted as overdue."""
+    """The statistics under the sentence. `paused`: some namespace is, whose timers are not counted as overdue."""
     rings = sum(bucket.rings for bucket in recent)
     lag = [sum(counts) for counts in zip(*(bucket.lag_counts for bucket in recent), strict=True)]
     most = max((bucket.lag_max_ms for bucket in recent), default=0.0)
@@ -200,7 +200,7 @@ def tiles(recent: Sequence[Bucket], hour: Sequence[Bucket], now: Bucket, *, paus
 
 
 def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
-    """The same figures for service calls."""
+    """The same statistics for service calls."""
     submitted = sum(bucket.calls.submitted for bucket in recent)
     succeeded = sum(bucket.calls.succeeded for bucket in hour)
     failed = sum(bucket.calls.failed for bucket in hour)

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from tocsin import __version__
-from tocsin.contract.access import KeyRing
+from tocsin.http.access import Keyring
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
@@ -61,7 +61,7 @@ _ROWS_AT_ONCE = 100
 class Pages:
     """Renders. `keys`: whether people sign in here; `policy_of`: the retry policy in force for a timer."""
 
-    def __init__(self, assets: Assets, *, keys: KeyRing, policy_of: Callable[[Timer], RetryPolicy]) -> None:
+    def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:
         self.assets = assets
         self._keys = keys
         self._environment = environment = Environment(

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from tocsin.contract.convert import Intake
+from tocsin.http.convert import RequestParser
 from tocsin.model.access import Role
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Status
@@ -31,7 +31,7 @@ class RunHandlers:
     def __init__(
         self,
         service: TimerService,
-        intake: Intake,
+        parser: RequestParser,
         pages: Pages,
         lists: ListHandlers,
         limits: UiLimits,
@@ -39,7 +39,7 @@ class RunHandlers:
         id_chars_max: int,
     ) -> None:
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._pages = pages
         self._lists = lists
         self._limits = limits
@@ -86,7 +86,7 @@ class RunHandlers:
 
     async def _run(self, view: TimerView, now_us: int) -> Refused | None:
         try:
-            await run_again(self._service, self._intake, view.timer, now_us, now_us, self._id_chars_max)
+            await run_again(self._service, self._parser, view.timer, now_us, now_us, self._id_chars_max)
         except TocsinError as error:
             return Refused(view.timer.id, reason_of(error))
         return None

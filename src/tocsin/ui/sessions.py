@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.contract.access import KeyRing
+from tocsin.http.access import Keyring
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.ports.store import SignIn
 from tocsin.ui.limits import UiLimits
@@ -88,7 +88,7 @@ class SignIns(Protocol):
 class Sessions:
     """The sign-ins as the pages see them; `now_s` is the wall clock."""
 
-    def __init__(self, keys: KeyRing, sign_ins: SignIns, limits: UiLimits, now_s: Callable[[], float]) -> None:
+    def __init__(self, keys: Keyring, sign_ins: SignIns, limits: UiLimits, now_s: Callable[[], float]) -> None:
         self._keys = keys
         self._sign_ins = sign_ins
         self._limits = limits

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from tocsin.contract.instants import format_instant
+from tocsin.http.instants import format_instant
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
@@ -64,7 +64,7 @@ def state_of(view: TimerView, now_us: int) -> State:
     timer = view.timer
     if timer.status is not Status.PENDING:
         return _FINISHED[timer.status]
-    if view.parked is not None:
+    if view.suspended is not None:
         return State("held", "held")
     if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
         return State("ringing", "ringing")
@@ -149,7 +149,9 @@ def destination(timer: Timer) -> tuple[str, str]:
 def version(view: TimerView) -> str:
     """Changes whenever the timer does."""
     timer = view.timer
-    return f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.parked or ''}"
+    return (
+        f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.suspended or ''}"
+    )
 
 
 def pretty_json(text: bytes) -> str:

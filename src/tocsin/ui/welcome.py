@@ -16,9 +16,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from tocsin.contract import wire
-from tocsin.contract.convert import Intake
-from tocsin.contract.reading import Receive, read_body
+from tocsin.http import wire
+from tocsin.http.convert import RequestParser
+from tocsin.http.reading import Receive, read_body
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NotFound
 from tocsin.model.instants import US_PER_SECOND
@@ -65,7 +65,7 @@ class WelcomeHandlers:
     def __init__(
         self,
         service: TimerService,
-        intake: Intake,
+        parser: RequestParser,
         rules: InputRules,
         pages: Pages,
         *,
@@ -73,7 +73,7 @@ class WelcomeHandlers:
         now_us: Callable[[], int],
     ) -> None:
         self._service = service
-        self._intake = intake
+        self._parser = parser
         self._rules = rules
         self._pages = pages
         self._own_url = own_url
@@ -111,7 +111,7 @@ class WelcomeHandlers:
         while len(self._open) >= _TOKENS_MAX:
             del self._open[next(iter(self._open))]
         self._open[token] = _Open(visit.now_us + _KEPT_US, timer_id)
-        await self._service.create(self._intake.timer(sent, visit.now_us, None), UNLESS_EXISTS)
+        await self._service.create(self._parser.timer(sent, visit.now_us, None), UNLESS_EXISTS)
         return RedirectResponse(f"{PREFIX}{token}", 303)
 
     async def show(self, visit: Visit) -> Response:

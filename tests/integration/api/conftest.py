@@ -23,7 +23,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
-from tocsin.contract.attempts import Attempts
+from tocsin.http.attempts import Attempts
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules

@@ -11,7 +11,7 @@ from fake_timers import FakeTimerService
 
 from conftest import Keys, Served, make_api
 from tocsin.cluster.wire import Http
-from tocsin.contract.hosts import Hosts
+from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.server.relay import serve_relayed
 

@@ -22,7 +22,7 @@ from tocsin.callbacks.request import compose
 from tocsin.callbacks.target import parse_url
 from tocsin.config import Settings, setting_name
 from tocsin.model.access import ApiKey, Role
-from tocsin.ports.callback import Ring
+from tocsin.ports.callback import Invocation
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +90,13 @@ def test_examples_of_answers_and_problems_are_as_described() -> None:
 
 
 def test_webhook_is_what_is_sent(open_server: Served) -> None:
-    ring = Ring(
+    invocation = Invocation(
         namespace="default", timer_id="a", message_id="m-1", url="https://a.example/", method="POST", headers=None,
         payload=msgspec.Raw(b'{"order":17}'), execute_at=0, fired_at=1, attempt=1, timeout_us=1,
         secrets=("whsec_" + 32 * "A",),
         traceparent=None,
     )  # fmt: skip
-    head, _, body = compose(ring, parse_url("https://a.example/"), 1, CallbackLimits()).partition(b"\r\n\r\n")
+    head, _, body = compose(invocation, parse_url("https://a.example/"), 1, CallbackLimits()).partition(b"\r\n\r\n")
     webhook = DESCRIPTION["webhooks"]["timerFired"]["post"]
     content = webhook["requestBody"]["content"]["application/json"]
     Draft202012Validator(resolve(DESCRIPTION, content["schema"])).validate(json.loads(body))

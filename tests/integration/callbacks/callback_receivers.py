@@ -14,7 +14,7 @@ import msgspec
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.http import HttpCaller
 from tocsin.callbacks.limits import CallbackLimits
-from tocsin.ports.callback import Exchange, Ring
+from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.http import Request, Result
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
@@ -137,10 +137,10 @@ def answer_with(*pieces: bytes, close: bool = False) -> Script:
     return script
 
 
-def a_ring(url: str, **changes: Any) -> Ring:
+def an_invocation(url: str, **changes: Any) -> Invocation:
     """An ordinary attempt with a generous timeout."""
     now_us = time.time_ns() // 1_000
-    return Ring(
+    return Invocation(
         namespace="n",
         timer_id="t",
         execute_at=now_us,
@@ -171,7 +171,7 @@ class Client:
         """Starts a call with a generous timeout."""
         future: asyncio.Future[Exchange] = asyncio.get_running_loop().create_future()
         self.begun.append(future)
-        ring = a_ring(url, **changes)
+        invocation = an_invocation(url, **changes)
         returned = False
 
         def done(exchange: Exchange) -> None:
@@ -182,7 +182,7 @@ class Client:
             else:
                 future.set_result(exchange)
 
-        self.caller.ring(ring, done)
+        self.caller.invoke(invocation, done)
         returned = True
         return future
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from callback_receivers import OK, Peer, a_ring, answer_with, keep_answering
+from callback_receivers import OK, Peer, an_invocation, answer_with, keep_answering
 
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
@@ -251,7 +251,7 @@ async def test_a_failing_listener_harms_nobody(receive: Any, client: Any) -> Non
             ended.set()
             raise LookupError("the listener's fault")
 
-        client.caller.ring(a_ring(url), fail)
+        client.caller.invoke(an_invocation(url), fail)
         await ended.wait()
     assert (await client.call(receiver.url)).outcome == TOOK
     assert receiver.connections == 1

@@ -118,7 +118,7 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
 
     for kill in range(3):
         for shard_id, version in versions.items():
-            claim = await store.claim(shard_id, expected_version=version, owner=ALICE)
+            claim = await store.claim(shard_id, expected_epoch=version, owner=ALICE)
             assert claim is not None
             versions[shard_id] = claim
         acknowledged.clear()
@@ -153,7 +153,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(mysql: Mysq
         mysql.stop()
         for call in (
             store.apply([replace(batch, upserts=[row(2)])]),
-            store.claim(1, expected_version=0, owner=ALICE),
+            store.claim(1, expected_epoch=0, owner=ALICE),
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
@@ -267,11 +267,11 @@ async def test_a_connection_cut_within_the_commit_leaves_its_outcome_unknown(
         await killer.run(b"KILL %d" % thread_id)
         with pytest.raises(OutcomeUnknown, match="not known"):
             await writing
-    assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+    assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert kept in await loaded(store)
     assert len(await loaded(store)) in (1, 2)
     assert await store.apply([batch]) == [Applied.OWNERSHIP_LOST]
-    assert await store.apply([replace(batch, version=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+    assert await store.apply([replace(batch, epoch=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
 async def test_a_read_whose_connection_is_cut_is_unavailable(mysql_url: str, store: MysqlStore) -> None:
@@ -303,7 +303,7 @@ async def test_a_silent_server_before_the_commit_is_definite_and_lets_go(mysql: 
         finally:
             os.kill(mysql.process.pid, signal.SIGCONT)
         # Waits for the late transaction, if that has the shard row already.
-        assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+        assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
         assert await loaded(store) == [kept]
 
 
@@ -314,7 +314,7 @@ async def test_a_node_that_stands_still_between_fence_and_commit_lets_go(mysql_u
         vanished = await connect(store._settings)
         await vanished.run(mysql_write.BEGIN, mysql_write.fence([batch]))
         async with opened(mysql_url) as beside:
-            assert await beside.claim(0, expected_version=1, owner=BOB) == 2
+            assert await beside.claim(0, expected_epoch=1, owner=BOB) == 2
             await until_noticed(vanished)
             with pytest.raises(TRANSLATED):
                 await vanished.commit()
@@ -367,7 +367,7 @@ async def test_a_lock_that_is_not_given_up_is_unavailable_and_undoes_the_whole(m
             await store.apply([replace(batch, upserts=[row(2, 2), row(1, 5)])])
         await other.run(b"ROLLBACK")
         assert await loaded(store) == [old]
-        assert await store.claim(0, expected_version=1, owner=BOB) == 2
+        assert await store.claim(0, expected_epoch=1, owner=BOB) == 2
 
 
 async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: MysqlStore) -> None:
@@ -378,7 +378,7 @@ async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: Mysq
         await other.run(*LOCK_TIMERS)
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
-        claiming = asyncio.create_task(beside.claim(0, expected_version=1, owner=BOB))
+        claiming = asyncio.create_task(beside.claim(0, expected_epoch=1, owner=BOB))
         await until_waiting(other, 2)
         assert await loaded(beside) == [old]
         await other.run(b"ROLLBACK")

@@ -18,7 +18,7 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
 from tocsin.stores import mysql_schema
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.sql_pool import Doing
-from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, parked, put, row, uuid_of
+from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
 @pytest_asyncio.fixture
@@ -72,10 +72,10 @@ async def test_what_looks_like_sql_is_text(store: MysqlStore) -> None:
         row(i + 1, i, namespace=text, timer_id=text, tags=(text.replace("\x1f", ""),), record=text.encode())
         for i, text in enumerate([every, "'", "\\", "\\'", "''", "'; DROP TABLE timers; -- ", "a\\"])
     ]
-    aside = row(99, 99, parked=every, record=bytes(range(256)) * 4)
+    aside = row(99, 99, suspended=every, record=bytes(range(256)) * 4)
     await put(store, *rows, aside)
     assert await loaded(store) == rows
-    assert await parked(store) == [aside]
+    assert await suspended(store) == [aside]
     for each in rows:
         query = ListQuery(each.namespace, (0,), frozenset({Status.PENDING}), tags=each.tags, id_prefix=each.timer_id)
         assert (await store.list(query)).rows == [each]
@@ -95,7 +95,7 @@ async def test_a_timer_of_zeros_is_no_shard_row(store: MysqlStore) -> None:
     await put(store, zeros := row(1, 0, uuid=bytes(16)))
     assert await loaded(store) == [zeros]
     assert await store.apply([replace(batch, deletes=[bytes(16)], delete_to=KEY_MAX)]) == [Applied.DURABLE]
-    assert [state.version for state in await store.shards()] == [1]
+    assert [state.epoch for state in await store.shards()] == [1]
     assert await store.load(0, KEY_MIN, KEY_MAX, 5) == ([], KEY_MAX)
 
 
@@ -166,7 +166,7 @@ async def test_nodes_that_start_at_once_make_one_schema(mysql_url: str) -> None:
     stores = [MysqlStore(mysql_url) for _ in range(5)]
     assert set(await asyncio.gather(*(store.open(6) for store in stores))) == {6}
     await claimed(stores[0])
-    assert [state.version for state in await stores[4].shards()] == [1]
+    assert [state.epoch for state in await stores[4].shards()] == [1]
     for store in stores:
         await store.close()
 
@@ -239,7 +239,7 @@ async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: Mysq
     batch = await claimed(store)
     await store.close()
     with pytest.raises(StoreUnavailable, match="not open"):
-        await store.claim(0, expected_version=1, owner=ALICE)
+        await store.claim(0, expected_epoch=1, owner=ALICE)
     with pytest.raises(StoreUnavailable, match="not open"):
         await store.apply([batch])
     assert await store.open(4) == 4

@@ -29,7 +29,7 @@ from tocsin.ports.store import Applied, Member, ShardBatch
 from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_pool import Doing
-from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, parked, put, row, uuid_of
+from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
 @pytest_asyncio.fixture
@@ -116,7 +116,7 @@ async def test_what_was_acknowledged_survives_kills_and_what_failed_left_nothing
 
     for kill in range(3):
         for shard_id, version in versions.items():
-            claim = await store.claim(shard_id, expected_version=version, owner=ALICE)
+            claim = await store.claim(shard_id, expected_epoch=version, owner=ALICE)
             assert claim is not None
             versions[shard_id] = claim
         acknowledged.clear()
@@ -149,7 +149,7 @@ async def test_a_server_that_is_away_is_unavailable_until_it_is_back(postgresql:
         await asyncio.gather(*(event.wait() for event in gone))
         for call in (
             store.apply([replace(batch, upserts=[row(2)])]),
-            store.claim(1, expected_version=0, owner=ALICE),
+            store.claim(1, expected_epoch=0, owner=ALICE),
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
@@ -222,10 +222,10 @@ async def test_a_connection_cut_within_a_batch_leaves_its_outcome_unknown(
         await other.execute(f"SELECT pg_terminate_backend({pid})")
         with pytest.raises(OutcomeUnknown, match="not known"):
             await writing
-    assert await store.claim(0, expected_version=1, owner=ALICE) == 2
+    assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert await loaded(store) == []
     assert await store.apply([batch]) == [Applied.OWNERSHIP_LOST]
-    assert await store.apply([replace(batch, version=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
+    assert await store.apply([replace(batch, epoch=2, upserts=[row(2, 2)])]) == [Applied.DURABLE]
 
 
 async def test_a_read_whose_connection_is_cut_is_unavailable(postgresql_url: str, store: PostgresStore) -> None:
@@ -255,7 +255,7 @@ async def test_a_silent_server_leaves_the_outcome_unknown_and_the_late_batch_who
         finally:
             os.kill(pid, signal.SIGCONT)
         # Waits for the late batch, if that holds the shard row already; else the batch finds another version.
-        assert await beside.claim(0, expected_version=1, owner=ALICE) == 2
+        assert await beside.claim(0, expected_epoch=1, owner=ALICE) == 2
         rows = await loaded(beside)
         assert len(rows) in (0, 50)
         async with session(postgresql_url) as other:
@@ -288,7 +288,7 @@ async def test_a_lock_that_is_not_given_up_is_unavailable(postgresql_url: str) -
             with pytest.raises(StoreUnavailable, match="lock timeout"):
                 await store.apply([replace(batch, upserts=[row(1)])])
             with pytest.raises(StoreUnavailable, match="lock timeout"):
-                await store.claim(0, expected_version=1, owner=BOB)
+                await store.claim(0, expected_epoch=1, owner=BOB)
         assert await loaded(store) == []
         assert await store.apply([batch]) == [Applied.DURABLE]
 
@@ -301,7 +301,7 @@ async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store:
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
-        claiming = asyncio.create_task(beside.claim(0, expected_version=1, owner=BOB))
+        claiming = asyncio.create_task(beside.claim(0, expected_epoch=1, owner=BOB))
         await until_waiting(other, 2)
         assert await loaded(beside) == [old]
         await other.execute("ROLLBACK")
@@ -368,10 +368,10 @@ async def test_values_that_no_column_takes_are_definite(store: PostgresStore) ->
     assert await loaded(store) == []
 
 
-async def test_a_reason_for_parking_never_hinders_it(store: PostgresStore) -> None:
+async def test_a_reason_for_suspending_never_hinders_it(store: PostgresStore) -> None:
     await claimed(store)
-    await put(store, row(1, 1, parked="bad_record: \x00 at 7"))
-    assert [each.parked for each in await parked(store)] == ["bad_record:  at 7"]
+    await put(store, row(1, 1, suspended="bad_record: \x00 at 7"))
+    assert [each.suspended for each in await suspended(store)] == ["bad_record:  at 7"]
 
 
 # -- schemas
@@ -381,7 +381,7 @@ async def test_nodes_that_start_at_once_make_one_schema(postgresql_url: str) -> 
     stores = [PostgresStore(postgresql_url) for _ in range(5)]
     assert set(await asyncio.gather(*(store.open(6) for store in stores))) == {6}
     await claimed(stores[0])
-    assert [state.version for state in await stores[4].shards()] == [1]
+    assert [state.epoch for state in await stores[4].shards()] == [1]
     for store in stores:
         await store.close()
 
@@ -458,7 +458,7 @@ async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: Post
     batch = await claimed(store)
     await store.close()
     with pytest.raises(StoreUnavailable, match="not open"):
-        await store.claim(0, expected_version=1, owner=ALICE)
+        await store.claim(0, expected_epoch=1, owner=ALICE)
     with pytest.raises(StoreUnavailable, match="not open"):
         await store.apply([batch])
     assert await store.open(4) == 4

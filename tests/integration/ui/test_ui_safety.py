@@ -168,7 +168,15 @@ async def test_behind_https_the_cookie_is_for_https(start: Start) -> None:
 async def test_without_a_key_nothing_is_seen(start: Start) -> None:
     node = await keyed(start)
     visitor = node.visitor()
-    for path in ("/", "/timers", "/timers/default/x", "/timers/export.csv", "/cluster", "/namespaces", "/ui/figures"):
+    for path in (
+        "/",
+        "/timers",
+        "/timers/default/x",
+        "/timers/export.csv",
+        "/cluster",
+        "/namespaces",
+        "/ui/statistics",
+    ):
         answer = await visitor.get(path)
         assert answer.status_code == 303, path
         assert answer.headers["location"].startswith("/login"), path
@@ -265,7 +273,7 @@ async def test_a_key_of_one_namespace_sees_only_that(start: Start) -> None:
     assert "default" not in re.findall(r"<option[^>]*>([^<]*)</option>", shown.text)
     assert "/cluster" not in shown.text
     for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/cluster",
-                 "/ui/figures", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
+                 "/ui/statistics", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
         assert (await owner.get(path)).status_code == 403, path
     assert (await owner.get("/")).headers["location"] == "/timers"
     names = (await owner.get("/namespaces")).text

@@ -12,7 +12,7 @@ from tocsin.agent.alarm import Alarm
 from tocsin.agent.timer.ports import OnDue, TimerEntry
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Unavailable
-from tocsin.ports.callback import Caller, Exchange, Ring
+from tocsin.ports.callback import Caller, Exchange, Invocation
 from tocsin.ports.clock import Clock
 
 #: The URL of timers that are the agent's. No client can create one: the API takes http and https alone.
@@ -69,18 +69,18 @@ class AgentCaller:
         """All of the agent's timers are one destination."""
         return DUE_URL if url == DUE_URL else self._http.destination(url)
 
-    def ring(self, ring: Ring, done: Callable[[Exchange], None]) -> None:
-        """As tocsin.ports.callback.Caller.ring."""
-        if ring.url != DUE_URL:
-            self._http.ring(ring, done)
+    def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """As tocsin.ports.callback.Caller.invocation."""
+        if invocation.url != DUE_URL:
+            self._http.invoke(invocation, done)
             return
         if self._on_due is None and self._elsewhere is not None:
-            self._travel(self._elsewhere, ring, done)
+            self._travel(self._elsewhere, invocation, done)
             return
-        self._ring_here(bytes(ring.payload), ring.timeout_us, done)
+        self._ring_here(bytes(invocation.payload), invocation.timeout_us, done)
 
     async def told(self, payload: bytes, timeout_us: int) -> Outcome:
-        """Tells of the due time in the payload of another node's ring."""
+        """Tells of the due time in the payload of another node's invocation."""
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
         def done(exchange: Exchange) -> None:
@@ -90,14 +90,14 @@ class AgentCaller:
         self._ring_here(payload, timeout_us, done)
         return await answer
 
-    def _travel(self, elsewhere: Elsewhere, ring: Ring, done: Callable[[Exchange], None]) -> None:
+    def _travel(self, elsewhere: Elsewhere, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         since_us, sent_at = self._clock.boottime_us(), self._clock.now_us()
 
         async def go() -> None:
             outcome: Outcome = NoResponse("SHUTDOWN")
             try:
-                async with asyncio.timeout(ring.timeout_us / 1e6):
-                    outcome = await elsewhere(bytes(ring.payload))
+                async with asyncio.timeout(invocation.timeout_us / 1e6):
+                    outcome = await elsewhere(bytes(invocation.payload))
             except TimeoutError:
                 outcome = NoResponse("TIMEOUT", "the node that runs the agent did not answer in time")
             except Unavailable as error:
@@ -127,7 +127,7 @@ class AgentCaller:
         )
         now_us = self._clock.boottime_us()
         self._waiting.append(_Rung(entry, done, now_us, now_us + timeout_us))
-        self._alarm.ring()
+        self._alarm.wake()
 
     async def close(self) -> None:
         """Ends both ways."""

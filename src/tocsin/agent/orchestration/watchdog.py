@@ -48,7 +48,7 @@ class Watchdog:
         """Returns when the transactions under way have ended. Idempotent."""
         self._closing = True
         for alarm in self._alarms:
-            alarm.ring()
+            alarm.wake()
         await asyncio.gather(*self._tasks)
         self._tasks.clear()
 

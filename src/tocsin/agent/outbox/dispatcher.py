@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentObserver, AgentPurged, AgentStepFailed, MessageParked, PublishFailed
+from tocsin.agent.events import AgentObserver, AgentPurged, AgentStepFailed, MessageSuspended, PublishFailed
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.outbox.lines import Lines
 from tocsin.agent.outbox.marks import Marks
@@ -80,8 +80,8 @@ class OutboxDispatcher:
         for handle in self._retries:
             handle.cancel()
         self._retries.clear()
-        self._reader.ring()
-        self._purger.ring()
+        self._reader.wake()
+        self._purger.wake()
         patience_s = self._limits.outbox_close_timeout_us / 1e6
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
@@ -142,7 +142,7 @@ class OutboxDispatcher:
         """What is told is read from the table instead, at once."""
         # A search under way doesn't make up for this: what it reads may be older.
         self._behind, self._told = True, None
-        self._reader.ring()
+        self._reader.wake()
 
     def _take(self, row: OutboxRow) -> None:
         if row.number in self._held:
@@ -163,13 +163,13 @@ class OutboxDispatcher:
             self._next(row)
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
-            self._marks.park(row, str(error))
-            self._observe(MessageParked(*_about(row), str(error)))
+            self._marks.suspend(row, str(error))
+            self._observe(MessageSuspended(*_about(row), str(error)))
             self._next(row)
         else:
             self._failed(row, error)
         if self._closing:
-            self._settled.ring()
+            self._settled.wake()
 
     def _next(self, row: OutboxRow) -> None:
         following = self._lines.leave(row)
@@ -207,7 +207,7 @@ class OutboxDispatcher:
             return
         self._held.difference_update(numbers)
         if self._behind and self._has_room():
-            self._reader.ring()
+            self._reader.wake()
 
     def _has_room(self) -> bool:
         """A search passes over all that is held, so it pays only when that is little."""

@@ -1,4 +1,4 @@
-"""What has to be written about rows that were sent: published, failed, parked. Gathered, and tried until it is written."""
+"""Publish acknowledgements: what is to be written about rows that were sent, collected and tried until it is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.ports.clock import Clock
 _NOTES_MAX = 100
 
 
-class _Parked(NamedTuple):
+class _Suspended(NamedTuple):
     number: int
     error: str
 
@@ -32,7 +32,7 @@ class Marks:
         observe: AgentObserver,
         marked: Callable[[Sequence[int]], None],
     ) -> None:
-        """`marked` is called with the numbers of rows that need no more attention, published or parked."""
+        """`marked` is called with the numbers of rows that need no more attention, published or suspended."""
         self._store = store
         self._clock = clock
         self._limits = limits
@@ -40,7 +40,7 @@ class Marks:
         self._marked = marked
         self._published: list[int] = []
         self._oldest_ms: int | None = None
-        self._parked: list[_Parked] = []
+        self._suspended: list[_Suspended] = []
         self._notes: dict[int, tuple[int, str]] = {}
         self._waiting = 0
         self._alarm = Alarm()
@@ -60,19 +60,19 @@ class Marks:
             self._oldest_ms = made_ms
         self._published.append(row.number)
         self._waiting += 1
-        self._alarm.ring()
+        self._alarm.wake()
 
     def failed(self, number: int, attempts: int, error: str) -> None:
         """It was not taken, and will be sent again."""
         if number in self._notes or len(self._notes) < _NOTES_MAX:
             self._notes[number] = (attempts, error)
-            self._alarm.ring()
+            self._alarm.wake()
 
-    def park(self, row: OutboxRow, error: str) -> None:
+    def suspend(self, row: OutboxRow, error: str) -> None:
         """It can never be taken."""
-        self._parked.append(_Parked(row.number, error))
+        self._suspended.append(_Suspended(row.number, error))
         self._waiting += 1
-        self._alarm.ring()
+        self._alarm.wake()
 
     # ------------------------------------------------------------------ life
 
@@ -83,8 +83,8 @@ class Marks:
     async def close(self) -> None:
         """Returns when everything is written."""
         self._closing = True
-        self._alarm.ring()
-        self._closer.ring()
+        self._alarm.wake()
+        self._closer.wake()
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -98,7 +98,7 @@ class Marks:
     async def _run(self) -> None:
         limits, failures = self._limits, 0
         while True:
-            if not (self._published or self._parked or self._notes):
+            if not (self._published or self._suspended or self._notes):
                 if self._closing:
                     return
                 await self._alarm.wait()
@@ -122,10 +122,10 @@ class Marks:
     async def _write(self) -> None:
         if self._published:
             await self._write_published()
-        while self._parked:
-            number, error = self._parked[0]
-            await self._store.park(number, error, self._clock.now_us())
-            del self._parked[0]
+        while self._suspended:
+            number, error = self._suspended[0]
+            await self._store.suspend(number, error, self._clock.now_us())
+            del self._suspended[0]
             self._waiting -= 1
             self._marked([number])
         while self._notes:

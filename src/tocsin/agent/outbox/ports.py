@@ -28,7 +28,7 @@ class OutboxStore(Protocol):
         may still get there for a moment, or never. It is called before `told` is for any commit that came after."""
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
-        """Rows with greater numbers that were neither published nor parked, in order."""
+        """Rows with greater numbers that were neither published nor suspended, in order."""
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
         """They are on the bus. What is marked, or gone, is left alone."""
@@ -36,7 +36,7 @@ class OutboxStore(Protocol):
     async def note_failure(self, number: int, attempts: int, error: str) -> None:
         """Remembers how often sending failed, and why last."""
 
-    async def park(self, number: int, error: str, at_us: int) -> None:
+    async def suspend(self, number: int, error: str, at_us: int) -> None:
         """It can never be published: keeps it for people to see, out of the way."""
 
     async def purge(self, published_before_us: int, limit: int) -> int:

@@ -75,7 +75,7 @@ class PollingTimers:
     async def close(self) -> None:
         """Returns when what was found has been told and marked, as far as that works. Idempotent."""
         self._closing = True
-        self._alarm.ring()
+        self._alarm.wake()
         if self._task is not None:
             await self._task
             self._task = None
@@ -146,7 +146,7 @@ class PollingTimers:
     def _expect(self, due_at: int) -> None:
         if self._next_at is None or due_at < self._next_at:
             self._next_at = due_at
-            self._alarm.ring()
+            self._alarm.wake()
 
     # ------------------------------------------------------------------ telling and marking
 
@@ -186,7 +186,7 @@ class PollingTimers:
     def _let_go(self, schedules: Sequence[Schedule]) -> None:
         self._under_way.difference_update(schedules)
         # The worker may be waiting for room.
-        self._alarm.ring()
+        self._alarm.wake()
 
     def _found_again(self, due_at: int) -> None:
         """What is due from then on has to be looked at once more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.contract.errors import kind_of
+from tocsin.http.errors import kind_of
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.ui.calls.agent import Gate

@@ -15,8 +15,8 @@ from tocsin.agent.api.validation import CallStatus
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.ui.calls.agent import Gate
-from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.show import STAR, answer_of, finished, path, redacted, version
+from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.trace import trace_lines
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.pages import Pages
@@ -45,10 +45,10 @@ class Moment:
 class CallDetailHandlers:
     """The page of one call."""
 
-    def __init__(self, gate: Gate, pages: Pages, figures: CallFigures, limits: UiLimits) -> None:
+    def __init__(self, gate: Gate, pages: Pages, statistics: CallStatistics, limits: UiLimits) -> None:
         self._gate = gate
         self._pages = pages
-        self._figures = figures
+        self._statistics = statistics
         self._limits = limits
 
     def routes(self) -> list[tuple[str, str, Handler]]:
@@ -76,7 +76,7 @@ class CallDetailHandlers:
     ) -> Response:
         """The page of a call; `problem` says why an action on it was refused, `tag` is what was typed for it."""
         visit.permit_tenant(Role.READ, tenant)
-        pulse = self._figures.pulse(tenant)
+        pulse = self._statistics.pulse(tenant)
         call, executions = await calls.get(tenant, service_call_id)
         spec = call.request_spec
         over = finished(call)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from tocsin.agent.api.validation import CallStatus, PageRequest
-from tocsin.contract.instants import format_instant
+from tocsin.http.instants import format_instant
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ui.calls.show import STAR
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.agent.api.ports import CallRecord
-from tocsin.contract.instants import format_instant
+from tocsin.http.instants import format_instant
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url

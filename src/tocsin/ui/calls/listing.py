@@ -12,13 +12,13 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from tocsin.agent.api.ports import CallRecord
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.contract.errors import Forbidden
+from tocsin.http.errors import Forbidden
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, ServiceCallNotFound
 from tocsin.ui.calls.agent import Gate
-from tocsin.ui.calls.figures import CallFigures
 from tocsin.ui.calls.filters import PAST, VIEWS, CallFilters
 from tocsin.ui.calls.show import list_path
+from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.tenants import Tenants
 from tocsin.ui.filters import CUSTOM_RANGE
 from tocsin.ui.limits import UiLimits
@@ -62,14 +62,14 @@ class CallListHandlers:
         gate: Gate,
         pages: Pages,
         tenants: Tenants,
-        figures: CallFigures,
+        statistics: CallStatistics,
         streams: Streams,
         limits: UiLimits,
     ) -> None:
         self._gate = gate
         self._pages = pages
         self._tenants = tenants
-        self._figures = figures
+        self._statistics = statistics
         self._streams = streams
         self._limits = limits
 
@@ -94,7 +94,7 @@ class CallListHandlers:
         filters = self._filters(visit)
         problem: InvalidInput | None = None
         listing = CallListing([], None)
-        pulse = self._figures.pulse(tenant)
+        pulse = self._statistics.pulse(tenant)
         try:
             listing = await self._listing(calls, filters, visit.now_us)
         except InvalidInput as error:
@@ -216,7 +216,7 @@ class CallListHandlers:
         def news() -> dict[str, Any] | None:
             if renew() != visitor:
                 return None
-            pulse = self._figures.pulse(tenant)
+            pulse = self._statistics.pulse(tenant)
             return {"created": pulse.created, "changed": pulse.changed}
 
         body: AsyncIterator[bytes] = self._streams.events(news)

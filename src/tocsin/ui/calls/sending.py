@@ -9,11 +9,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.api.validation import Submission
-from tocsin.contract import agent_wire as wire
-from tocsin.contract.access import KeyRing
-from tocsin.contract.agent_convert import submission
-from tocsin.contract.errors import kind_of
-from tocsin.contract.reading import JsonReader
+from tocsin.http import agent_wire as wire
+from tocsin.http.access import Keyring
+from tocsin.http.agent_convert import submission
+from tocsin.http.errors import kind_of
+from tocsin.http.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, IdempotencyConflict, InvalidInput, TocsinError, Unavailable
 from tocsin.ui.calls.agent import Gate
@@ -36,7 +36,7 @@ _NOTHING: dict[str, Any] = {"curl": "", "command": "", "unchanged": False}
 class CallFormHandlers:
     """Submitting. `keys`: whether the equal commands bring one."""
 
-    def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys: KeyRing) -> None:
+    def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys: Keyring) -> None:
         self._gate = gate
         self._pages = pages
         self._tenants = tenants

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from tocsin.contract.hosts import Hosts
+from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ui.cookies import cookie_name, cookie_value

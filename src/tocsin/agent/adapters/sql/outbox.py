@@ -95,7 +95,7 @@ NOTE_FAILURE = Query(
     ),
     {"number": BigInteger(), "times": BigInteger(), "error": FreeText()},
 )
-PARK = Query(
+SUSPEND = Query(
     {},
     lambda given: (
         update(outbox)
@@ -213,8 +213,10 @@ class SqlOutbox:
             lambda connection: NOTE_FAILURE.count(connection, number=number, times=attempts, error=error)
         )
 
-    async def park(self, number: int, error: str, at_us: int) -> None:
-        await self._database.write(lambda connection: PARK.count(connection, number=number, moment=at_us, error=error))
+    async def suspend(self, number: int, error: str, at_us: int) -> None:
+        await self._database.write(
+            lambda connection: SUSPEND.count(connection, number=number, moment=at_us, error=error)
+        )
 
     async def purge(self, published_before_us: int, limit: int) -> int:
         return await self._database.write(

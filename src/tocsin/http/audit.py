@@ -8,9 +8,9 @@ import struct
 
 from msgspec import UNSET
 
-from tocsin.contract import wire
-from tocsin.contract.convert import Rotation
-from tocsin.contract.instants import format_instant, parse_instant
+from tocsin.http import wire
+from tocsin.http.convert import Rotation
+from tocsin.http.instants import format_instant, parse_instant
 from tocsin.model.audit import AuditAction, AuditEntry, Detail
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration

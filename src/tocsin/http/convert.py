@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tocsin.contract import wire
-from tocsin.contract.instants import format_instant, parse_instant
+from tocsin.http import wire
+from tocsin.http.instants import format_instant, parse_instant
 from tocsin.keys import Wanted
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
@@ -62,7 +62,7 @@ class NamespaceSettings(NamedTuple):
     retry: RetryPolicy | UnsetType | None
 
 
-class Intake:
+class RequestParser:
     """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
 
     def __init__(self, rules: InputRules) -> None:
@@ -459,7 +459,7 @@ def _shard_answer(shard: ShardView) -> wire.Shard:
     complete_to = shard.complete_to
     return wire.Shard(
         shard_id=shard.shard_id,
-        version=shard.version,
+        version=shard.epoch,
         owner=shard.owner,
         owned_here=shard.owned_here,
         window_timers=UNSET if shard.window_timers is None else shard.window_timers,

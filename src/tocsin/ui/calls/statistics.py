@@ -15,8 +15,8 @@ from tocsin.agent import events
 from tocsin.agent.api.validation import CallStatus
 from tocsin.agent.events import AgentEvent
 from tocsin.agent.messages import SubmitServiceCall
-from tocsin.ui.figures import LAG_BOUNDS_MS, Figures, Pulse, of_destination
 from tocsin.ui.limits import UiLimits
+from tocsin.ui.statistics import LAG_BOUNDS_MS, Pulse, Statistics, of_destination
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
@@ -24,11 +24,11 @@ _SUCCEEDED = "succeeded"
 _FAILED_MAX = 4_096
 
 
-class CallFigures:
+class CallStatistics:
     """Observes."""
 
-    def __init__(self, figures: Figures, limits: UiLimits) -> None:
-        self._figures = figures
+    def __init__(self, statistics: Statistics, limits: UiLimits) -> None:
+        self._statistics = statistics
         self._limits = limits
         self._pulses: OrderedDict[str, Pulse] = OrderedDict()
         # By call, where its last execution failed, until it is known whether there is another.
@@ -48,7 +48,7 @@ class CallFigures:
 
     def pulse(self, tenant_id: str) -> Pulse:
         """How often the tenant's calls have been submitted or changed since the process began, or since the tenant was
-        forgotten for others. As `Figures.pulse`, it is what it is now, and to be asked for first."""
+        forgotten for others. As `Statistics.pulse`, it is what it is now, and to be asked for first."""
         return replace(self._pulses.get(tenant_id.lower()) or Pulse())
 
     def _touch(self, tenant_id: str) -> Pulse:
@@ -68,13 +68,13 @@ class CallFigures:
         pulse = self._touch(event.tenant_id)
         if event.command == SubmitServiceCall.__name__:
             pulse.created += 1
-            self._figures.present.calls.submitted += 1
+            self._statistics.present.calls.submitted += 1
         else:
             pulse.changed += 1
 
     def _changed(self, event: events.ServiceCallChanged) -> None:
         self._touch(event.tenant_id).changed += 1
-        bucket = self._figures.present.calls
+        bucket = self._statistics.present.calls
         if event.lag_us is not None:
             lag_ms = event.lag_us / 1_000
             bucket.lag_counts[bisect_left(LAG_BOUNDS_MS, lag_ms)] += 1
@@ -94,8 +94,8 @@ class CallFigures:
 
     def _finished(self, event: events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:
-            known = self._figures.present.calls.destinations
-            self._figures.note_failure(known, event.destination, event.result, gave_up=False)
+            known = self._statistics.present.calls.destinations
+            self._statistics.note_failure(known, event.destination, event.result, gave_up=False)
             self._failed[event.tenant_id, event.service_call_id] = event.destination
             if len(self._failed) > _FAILED_MAX:
                 self._failed.popitem(last=False)

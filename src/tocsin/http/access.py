@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
-from tocsin.contract.errors import Forbidden, Unauthenticated
+from tocsin.http.errors import Forbidden, Unauthenticated
 from tocsin.keys import beyond
 from tocsin.model.access import ApiKey, Role, hash_key
 
@@ -16,7 +16,7 @@ KEY_HASH = "tocsin.key_hash"
 RELAYED = "tocsin.relayed"
 
 
-class KeyRing(Protocol):
+class Keyring(Protocol):
     """The API keys in force."""
 
     @property
@@ -51,7 +51,7 @@ def _hash_of(authorization: bytes) -> str:
 
 
 def authenticate(
-    authorization: bytes | None, keys: KeyRing, key_hash: str = "", failed: Callable[[str], object] | None = None
+    authorization: bytes | None, keys: Keyring, key_hash: str = "", failed: Callable[[str], object] | None = None
 ) -> ApiKey | None:
     """The key that an Authorization header brings, or whose hash another node told; None stands for anybody, where keys are
     optional.
@@ -70,7 +70,7 @@ def authenticate(
     return _refuse("malformed", "the Authorization header has another scheme; send Authorization: Bearer <key>", failed)
 
 
-def _known(key_hash: str, keys: KeyRing, failed: Callable[[str], object] | None) -> ApiKey:
+def _known(key_hash: str, keys: Keyring, failed: Callable[[str], object] | None) -> ApiKey:
     key = keys.lookup(key_hash)
     if key is not None:
         return key

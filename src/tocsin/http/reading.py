@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tocsin.contract import agent_wire, wire
-from tocsin.contract.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
+from tocsin.http import agent_wire, wire
+from tocsin.http.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 from tocsin.model.access import Role
 from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput

@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import FiguresReport, NodeReport
-from tocsin.ui.figures import Bucket, Figures, Unreadable, unpack
+from tocsin.ports.forward import NodeReport, StatisticsReport
 from tocsin.ui.limits import UiLimits
+from tocsin.ui.statistics import Bucket, Statistics, Unreadable, unpack
 
 _BEFORE_ALL = -(2**63)
 _LEFT = "further nodes"
@@ -33,7 +33,7 @@ class Nodes(Protocol):
     def other_nodes(self) -> Mapping[bytes, str]:
         """Names of the other nodes that live, by incarnation."""
 
-    async def figures_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """What another node says of itself and has counted since; Unavailable."""
 
 
@@ -103,11 +103,11 @@ class _Part:
         return [unpack(packed) for _, packed in self.points] + present
 
 
-class Gathered:
+class ClusterStatistics:
     """Asks, keeps and merges. `refresh` asks; `hour` tells what is there."""
 
-    def __init__(self, figures: Figures, nodes: Nodes, clock: Clock, limits: UiLimits) -> None:
-        self._figures = figures
+    def __init__(self, statistics: Statistics, nodes: Nodes, clock: Clock, limits: UiLimits) -> None:
+        self._statistics = statistics
         self._nodes = nodes
         self._clock = clock
         self._limits = limits
@@ -172,9 +172,9 @@ class Gathered:
         try:
             while more:
                 asked_us = self._clock.now_us()
-                report, told = await self._nodes.figures_of(incarnation, part.last_us)
+                report, told = await self._nodes.statistics_of(incarnation, part.last_us)
                 if told is None:
-                    part.why = "runs a release that tells no figures"
+                    part.why = "runs a release that tells no statistics"
                     return
                 if told.width_us != round(self._limits.figures_bucket_s * 1e6):
                     part.why = f"counts in points of {told.width_us / 1e6:g} s, unlike this node (ui.figures_bucket)"
@@ -188,7 +188,7 @@ class Gathered:
         else:
             part.report, part.heard_us, part.why = report, asked_us, None
 
-    def _take(self, part: _Part, told: FiguresReport) -> None:
+    def _take(self, part: _Part, told: StatisticsReport) -> None:
         came, present = [(packed, unpack(packed)) for packed in told.points], unpack(told.present)
         for packed, bucket in came:
             part.points.append((bucket.begins_us, packed))
@@ -203,7 +203,7 @@ class Gathered:
         into.add(bucket, self._limits.figures_destinations_max)
 
     def _merge_own(self) -> None:
-        for bucket in self._figures.buckets:
+        for bucket in self._statistics.buckets:
             if bucket.begins_us > self._own_us:
                 self._merge(bucket)
                 self._own_us = bucket.begins_us
@@ -237,16 +237,16 @@ class Gathered:
         from_us = now_us - self.span_us
         reports = [(part.node, part.report) for part in parts if part.answers and part.report is not None]
         # The present gauges.
-        now = Bucket(self._figures.present.begins_us)
+        now = Bucket(self._statistics.present.begins_us)
         if with_own:
-            self._figures.sample(now)
+            self._statistics.sample(now)
         for part in parts:
             if part.answers and part.present is not None:
                 now.overdue_s = max(now.overdue_s, part.present.overdue_s)
                 now.window_timers += part.present.window_timers
                 now.in_flight += part.present.in_flight
         starts = [(part.node, part.since_us) for part in parts if part.since_us is not None]
-        starts += [(self._nodes.node, self._figures.since_us)] if with_own else []
+        starts += [(self._nodes.node, self._statistics.since_us)] if with_own else []
         known = [part.gap(self._nodes.node) for part in parts] + ([self._left] if node is None else [])
         gaps = [gap for gap in known if gap is not None and gap.touches(from_us)]
         return Hour(
@@ -265,15 +265,15 @@ class Gathered:
     ) -> tuple[list[Bucket], list[Bucket]]:
         """Those that have ended wherever somebody answers, and those that have not."""
         if not parts and with_own:
-            return list(self._figures.buckets), [self._figures.present]
+            return list(self._statistics.buckets), [self._statistics.present]
         counting = [part.present.begins_us for part in parts if part.answers and part.present is not None]
-        counting += [self._figures.present.begins_us] if with_own else []
+        counting += [self._statistics.present.begins_us] if with_own else []
         presents = [part.present for part in parts if part.present is not None]
         if merged:
             # The gauges of a bucket that goes on are those of its last question.
             found = self._together(self._merged, [*self._not_merged(), *presents])
         else:
-            own = [*self._figures.buckets, self._figures.present] if with_own else []
+            own = [*self._statistics.buckets, self._statistics.present] if with_own else []
             found = self._together({}, [*own, *(bucket for part in parts for bucket in part.buckets())])
         shown = sorted((bucket for bucket in found if bucket.begins_us >= from_us), key=lambda bucket: bucket.begins_us)
         # Where nobody answers nothing is counted any more.
@@ -281,8 +281,8 @@ class Gathered:
         return [b for b in shown if b.begins_us < until_us], [b for b in shown if b.begins_us >= until_us]
 
     def _not_merged(self) -> list[Bucket]:
-        own = [bucket for bucket in self._figures.buckets if bucket.begins_us > self._own_us]
-        return [*own, self._figures.present]
+        own = [bucket for bucket in self._statistics.buckets if bucket.begins_us > self._own_us]
+        return [*own, self._statistics.present]
 
     def _together(self, known: Mapping[int, Bucket], others: Iterable[Bucket]) -> list[Bucket]:
         """The known ones, and the others counted together with them; the known stay as they are."""

@@ -12,7 +12,7 @@ import time
 
 import msgspec
 
-from tocsin.contract.errors import MalformedBody
+from tocsin.http.errors import MalformedBody
 from tocsin.model.errors import FieldError, InvalidInput
 
 #: Bodies up to this size are decoded at once: what takes longest, a list of empty strings, takes 10 ms.

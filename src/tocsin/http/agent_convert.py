@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from tocsin.agent.api.validation import PolicySent, Submission
-from tocsin.contract import agent_wire as wire
-from tocsin.contract.wire import RetryPolicy
+from tocsin.http import agent_wire as wire
+from tocsin.http.wire import RetryPolicy
 
 
 def submission(sent: wire.SubmitServiceCall) -> Submission:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.contract.wire import AnswerStruct, Instant, NamespaceName, TimerId
+from tocsin.http.wire import AnswerStruct, Instant, NamespaceName, TimerId
 
 
 class Callback(AnswerStruct):

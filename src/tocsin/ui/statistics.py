@@ -14,7 +14,7 @@ from operator import add
 import msgspec
 
 from tocsin.ports import observer as events
-from tocsin.ports.forward import FiguresReport
+from tocsin.ports.forward import StatisticsReport
 from tocsin.ports.observer import Event
 from tocsin.ui.limits import UiLimits
 
@@ -181,7 +181,7 @@ def percentile_ms(counts: list[int], share: float, most_ms: float) -> float | No
     return most_ms
 
 
-class Figures:
+class Statistics:
     """Observes. `gauges` is asked when a bucket ends, for the gauges that `tocsin.telemetry.metrics` names."""
 
     def __init__(self, limits: UiLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
@@ -211,7 +211,7 @@ class Figures:
         self.buckets.append(self.present)
         self.present = Bucket(now_us - now_us % self._width_us)
 
-    def report(self, after_us: int) -> FiguresReport:
+    def report(self, after_us: int) -> StatisticsReport:
         """What another node is told: buckets that began after an instant, the earliest first, up to about
         `ui.figures_message_bytes` of them."""
         points: list[bytes] = []
@@ -223,7 +223,7 @@ class Figures:
             if size >= most:
                 break
         self.sample(self.present)
-        return FiguresReport(self.since_us, self._width_us, points, pack(self.present), len(points) < len(wanted))
+        return StatisticsReport(self.since_us, self._width_us, points, pack(self.present), len(points) < len(wanted))
 
     def sample(self, bucket: Bucket) -> None:
         """Writes the gauges of now into a bucket."""

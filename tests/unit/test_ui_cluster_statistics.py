@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import Unavailable
-from tocsin.ports.forward import FiguresReport, NodeReport
+from tocsin.ports.forward import NodeReport, StatisticsReport
 from tocsin.ports.observer import AttemptFinished, TimersCreated
 from tocsin.testing.clock import FakeClock
-from tocsin.ui.figures import OTHER_DESTINATIONS, Bucket, Figures, percentile_ms
-from tocsin.ui.gathered import Gap, Gathered
+from tocsin.ui.cluster_statistics import ClusterStatistics, Gap
 from tocsin.ui.limits import UiLimits
+from tocsin.ui.statistics import OTHER_DESTINATIONS, Bucket, Statistics, percentile_ms
 
 SECOND = 1_000_000
 WIDTH = 10 * SECOND
@@ -28,7 +28,7 @@ class Counting:
     def __init__(self, name: str, clock: FakeClock, limits: UiLimits) -> None:
         self.name = name
         self.gauges = {"tocsin_overdue_seconds": 0.0, "tocsin_window_timers": 0.0, "tocsin_callbacks_in_flight": 0.0}
-        self.figures = Figures(limits, clock.now_us(), lambda: self.gauges)
+        self.statistics = Statistics(limits, clock.now_us(), lambda: self.gauges)
         self.silent = False
         self.release: int | None = None
         self.paused: str | None = None
@@ -38,7 +38,7 @@ class Counting:
         for lag_ms in lags_ms:
             error = None if outcome == "done" else "HTTP_503"
             lag_us = round(lag_ms * 1_000)
-            self.figures(AttemptFinished(0, "default", "t", 1, outcome, error, lag_us, 10, destination))
+            self.statistics(AttemptFinished(0, "default", "t", 1, outcome, error, lag_us, 10, destination))
 
 
 class Several:
@@ -51,7 +51,7 @@ class Several:
         self.first = next(iter(self.known))
         self.asked: Counter[str] = Counter()
         self.held: asyncio.Event | None = None
-        self.gathered = Gathered(self[self.node].figures, self, self.clock, limits)
+        self.gathered = ClusterStatistics(self[self.node].statistics, self, self.clock, limits)
 
     def __getitem__(self, name: str) -> Counting:
         return next(node for node in reversed(self.known.values()) if node.name == name)
@@ -63,7 +63,7 @@ class Several:
     def other_nodes(self) -> dict[bytes, str]:
         return {incarnation: node.name for incarnation, node in self.known.items() if incarnation != self.first}
 
-    async def figures_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, FiguresReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         node = self.known[incarnation]
         self.asked[node.name] += 1
         if self.held is not None:
@@ -71,14 +71,14 @@ class Several:
         if node.silent:
             raise Unavailable("silent")
         report = NodeReport("1", node.paused is None, node.paused, node.agent, [])
-        told = msgspec.msgpack.encode(node.figures.report(after_us))
-        return report, None if node.release == 0 else msgspec.msgpack.decode(told, type=FiguresReport)
+        told = msgspec.msgpack.encode(node.statistics.report(after_us))
+        return report, None if node.release == 0 else msgspec.msgpack.decode(told, type=StatisticsReport)
 
     def passes(self, seconds: int = 10) -> None:
         for _ in range(seconds):
             self.clock.advance(SECOND)
             for node in self.known.values():
-                node.figures.roll(self.clock.now_us())
+                node.statistics.roll(self.clock.now_us())
 
 
 def total(buckets: list[Bucket]) -> int:
@@ -89,8 +89,8 @@ async def test_counts_are_summed_and_percentiles_are_those_of_all_rings() -> Non
     nodes = Several("a", "b")
     nodes["a"].rings(*[1.0] * 99)
     nodes["b"].rings(*[1_000.0] * 3, outcome="failed")
-    nodes["a"].figures(TimersCreated("default", 4))
-    nodes["b"].figures(TimersCreated("default", 5))
+    nodes["a"].statistics(TimersCreated("default", 4))
+    nodes["b"].statistics(TimersCreated("default", 5))
     nodes["a"].gauges |= {"tocsin_overdue_seconds": 1.0, "tocsin_window_timers": 2.0}
     nodes["b"].gauges |= {"tocsin_overdue_seconds": 3.0, "tocsin_window_timers": 5.0, "tocsin_callbacks_in_flight": 7.0}
     nodes.passes()
@@ -103,7 +103,7 @@ async def test_counts_are_summed_and_percentiles_are_those_of_all_rings() -> Non
     # One figure for a hundred fast rings and three slow ones; the mean of the nodes' own would be somewhere between.
     whole = Bucket(0)
     for node in ("a", "b"):
-        whole.add(nodes[node].figures.buckets[0], 2)
+        whole.add(nodes[node].statistics.buckets[0], 2)
     assert bucket.lag_ms(0.97) == percentile_ms(whole.lag_counts, 0.97, 1_000.0) < 2
     assert bucket.lag_ms(0.99) == 1_000.0
     assert bucket.destinations["http://x:80"].failures == 3
@@ -145,10 +145,10 @@ async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> 
     # One that ends its point a moment later holds it back.
     nodes["a"].rings(1.0)
     nodes.clock.advance(WIDTH)
-    nodes["a"].figures.roll(nodes.clock.now_us())
+    nodes["a"].statistics.roll(nodes.clock.now_us())
     await nodes.gathered.refresh()
     hour = nodes.gathered.hour()
-    assert nodes["b"].figures.present.begins_us not in [bucket.begins_us for bucket in hour.buckets]
+    assert nodes["b"].statistics.present.begins_us not in [bucket.begins_us for bucket in hour.buckets]
     assert total(hour.open) == 1
     # Nothing older than the charts is kept.
     assert len(nodes.gathered._merged) <= LIMITS.figures_buckets + 1
@@ -256,13 +256,13 @@ async def test_what_a_node_did_after_it_was_heard_last_and_before_it_was_gone_st
 
 async def test_who_can_t_be_counted_in_is_named_with_the_reason() -> None:
     nodes = Several("a", "b", "c", "d", "e")
-    nodes.known[b"c" * 8].figures = Figures(replace(LIMITS, figures_bucket_s=5.0), 0, lambda: nodes["c"].gauges)
+    nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, figures_bucket_s=5.0), 0, lambda: nodes["c"].gauges)
     nodes["b"].release = 0
-    nodes["d"].figures.present.lag_counts.append(1)
+    nodes["d"].statistics.present.lag_counts.append(1)
     nodes["e"].silent = True
     await nodes.gathered.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.gathered.hour().gaps] == [
-        ("b", None, "runs a release that tells no figures"),
+        ("b", None, "runs a release that tells no statistics"),
         ("c", None, "counts in points of 5 s, unlike this node (ui.figures_bucket)"),
         ("d", None, "runs a release that counts in another way"),
         ("e", None, "does not answer"),
@@ -306,7 +306,7 @@ async def test_a_node_on_its_own_shows_what_it_counts() -> None:
     nodes["a"].rings(1.0)
     await nodes.gathered.refresh()
     hour = nodes.gathered.hour()
-    assert (hour.open, hour.buckets, hour.gaps) == ([nodes["a"].figures.present], [], [])
+    assert (hour.open, hour.buckets, hour.gaps) == ([nodes["a"].statistics.present], [], [])
     assert nodes.gathered._merged == {}
     await nodes.gathered.close()
     await nodes.gathered.close()

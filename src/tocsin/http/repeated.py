@@ -8,7 +8,7 @@ import re
 import msgspec
 from msgspec import UNSET
 
-from tocsin.contract import wire
+from tocsin.http import wire
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.timer import CreateKey

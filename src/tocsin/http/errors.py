@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tocsin.contract import wire
-from tocsin.contract.instants import format_instant
+from tocsin.http import wire
+from tocsin.http.instants import format_instant
 from tocsin.model.errors import (
     ClusterUpgrading,
     Conflict,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.rows import Kind, Op
+from tocsin.engine.rows import OpKind, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.model.errors import StoreError
-from tocsin.ports.observer import LoadFailed, RowsResumed
+from tocsin.ports.observer import LoadFailed, TimersResumed
 from tocsin.ports.store import KEY_MAX, KEY_MIN, StoredRow
 
 #: Pages read in one sweep: millions of timers of a paused namespace must not keep the shard, or the store, from other work.
@@ -33,10 +33,10 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
         if suspended.after == KEY_MIN:
             suspended.found = set()
             # What is being suspended, or was and is not durable yet, may be missing in the pages.
-            suspended.lately = set(suspended.lately) if window.parking else set()
+            suspended.lately = set(suspended.lately) if window.suspension else set()
         try:
             page = await context.in_turn(
-                context.store.load_parked(shard.shard_id, suspended.after, context.limits.load_page_rows)
+                context.store.load_suspended(shard.shard_id, suspended.after, context.limits.load_page_rows)
             )
         except StoreError as error:
             context.observe(LoadFailed(shard.shard_id, str(error)))
@@ -52,7 +52,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             break
     if resumption.rows:
         shard.lane.poke(shard, urgent=True)
-        context.observe(RowsResumed(shard.shard_id, resumption.rows))
+        context.observe(TimersResumed(shard.shard_id, resumption.rows))
 
 
 class _Room:
@@ -96,7 +96,7 @@ class _Resumption:
         window, found = self._shard.window, self._shard.suspended.found
         assert window is not None
         for row in rows:
-            reason = row.parked or ""
+            reason = row.suspended or ""
             room = self._room_for(reason)
             if room.rows <= 0:
                 found.add(reason)
@@ -106,7 +106,7 @@ class _Resumption:
             room.bytes -= len(row.record)
             if room.bytes <= 0:
                 room.rows = 0
-            window.accept(Op(Kind.RESUME, row.uuid, row.namespace, expected=row.generation))
+            window.accept(WriteOp(OpKind.RESUME, row.uuid, row.namespace, expected=row.generation))
             if self.rows >= self._rows_max:
                 return row.key
         return None

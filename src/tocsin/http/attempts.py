@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from tocsin.contract.errors import TooManyFailures
+from tocsin.http.errors import TooManyFailures
 
 #: Failures that an address may cause at once, and after which time it may cause another. A correct key counts for nothing
 #: here and is never refused, so one client can't lock out others behind the same address; guessing is hopeless anyway, since

@@ -1,4 +1,4 @@
-"""What travels over HTTP about service calls, as `tocsin.contract.wire` has it for timers."""
+"""What travels over HTTP about service calls, as `tocsin.http.wire` has it for timers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.contract.wire import (
+from tocsin.http.wire import (
     AnswerStruct,
     Cursor,
     Duration,

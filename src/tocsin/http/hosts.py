@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
-from tocsin.contract.errors import Forbidden
+from tocsin.http.errors import Forbidden
 
 #: Headers by which proxies name those for whom they ask.
 _FORWARDING = frozenset(

@@ -1,0 +1,41 @@
+"""A page of a list: which reads of the store make one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tocsin.listing import LIST_BYTES_MAX, ListRequest, list_page
+from tocsin.model.namespace import Namespace
+from tocsin.model.timer import Timer, encode_record
+from tocsin.ports.store import Listed, ListQuery, StoredRow
+
+ROWS = 1_000
+
+
+class ManyRows:
+    """The list of a store with `ROWS` pending timers, each with a payload of that many characters."""
+
+    def __init__(self, payload_chars: int) -> None:
+        payload = msgspec.Raw(b'"' + b"x" * payload_chars + b'"')
+        self.record = encode_record(Timer("shop", "order", 1, "http://shop.test", 0, 0, payload))
+
+    async def read(self, query: ListQuery) -> Listed:
+        first = 0 if query.cursor is None else query.cursor[0] + 1
+        last = min(first + query.limit, ROWS) - 1
+        rows = [
+            StoredRow(number, bytes(16), bytes(8), "shop", "order", (), self.record)
+            for number in range(first, last + 1)
+        ]
+        return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(8)))
+
+
+@pytest.mark.parametrize(("payload_chars", "rows"), [(10, 500), (200_000, LIST_BYTES_MAX // 200_000 + 1)])
+def test_a_page_with_one_bounded_read_is_full_unless_its_rows_are_large(payload_chars: int, rows: int) -> None:
+    request = ListRequest("shop", limit=500, reads_max=1)
+    namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
+    views, cursor = asyncio.run(list_page(request, namespace, 4, ManyRows(payload_chars).read))
+    assert cursor is not None
+    assert len(views) == pytest.approx(rows, abs=20)
