@@ -54,6 +54,21 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_files_that_contributing_names_exist() -> None:
+    named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path("CONTRIBUTING.md")))
+    assert named
+    made = ("build/", ".venv/")  # by make
+    missing = [
+        name
+        for name in named
+        if "NAME" not in name
+        and "NNNN" not in name
+        and not name.startswith(made)
+        and not any(True for folder in (ROOT, ROOT / "src" / "tocsin") for _ in folder.glob(name))
+    ]
+    assert missing == []
+
+
 def test_files_stay_one_idea() -> None:
     # The window has all of its transitions in one place on purpose.
     most = {Path("src/tocsin/engine/window.py"): 890}
