@@ -1,7 +1,7 @@
-"""Reads a page and does what it says: `python -m tests.docs docs/tutorial/first-timer.md`.
+"""Runs the commands of a page: `python -m tests.docs docs/tutorial/first-timer.md`.
 
-It runs in namespaces of its own (network, mounts, processes), so that the page's commands need no change at all: ports 8080
-and 9000 are free there whatever else runs on the machine, `db.internal` is a name, and all that was started ends with it.
+It runs in namespaces of its own (network, mounts, processes), so that the page's commands run unchanged: ports 8080 and 9000
+are free there, `db.internal` is a name, and all processes end with the namespaces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = ("db.internal", "tocsin.example")
 
 
 def in_namespaces(page: str) -> subprocess.CompletedProcess[str]:
-    """Reads the page in namespaces of their own. Its output is the transcript."""
+    """Runs the page in namespaces of its own. The output is the transcript."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
                sys.executable, "-m", "tests.docs", "--inside", page]  # fmt: skip
@@ -42,7 +42,7 @@ def in_namespaces(page: str) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     if sys.argv[1] == "--inside":
         return _inside(sys.argv[2])
     read = in_namespaces(sys.argv[1])
@@ -83,7 +83,7 @@ class Reader:
         self._own = self._terminal()
 
     def read(self) -> None:
-        """CommandFailed, with what was printed, where the page is wrong."""
+        """Runs the page. Raises CommandFailed, with what was printed, at the first block that is wrong."""
         if self._machine.before:
             self._own.run(self._machine.before)
         for command in self._machine.running:
@@ -108,7 +108,7 @@ class Reader:
             shown = ""
 
     def _compare(self, block: Block, shown: str) -> None:
-        """What the page shows was printed by the block before it, or is printed by a server within a moment."""
+        """Checks that the block before has printed what the page shows, or that a server prints it within a moment."""
         deadline = time.monotonic() + PATIENCE_S
         while missing := missing_lines(block.text, shown + "".join(s.printed for s in self._servers.values())):
             reading = [server.read_on() for server in self._servers.values()]
@@ -131,7 +131,7 @@ class Reader:
         return self._servers[kind].start(text, ready)
 
     def _terminal(self) -> Terminal:
-        """A new one, in the checkout. Where the page doesn't say it, the reader has put `tocsin` on the PATH."""
+        """Opens a terminal in the checkout, with `tocsin` on the PATH unless the page itself explains that."""
         terminal = Terminal(self._checkout, self._environment)
         if not self._machine.bare:
             terminal.run(". .venv/bin/activate\n")
@@ -150,7 +150,7 @@ class Reader:
 
 
 def _checkout(folder: Path) -> Path:
-    """A checkout in which `make run` has been run before: setting one up takes a minute and the network."""
+    """Makes a checkout in which `make run` has been run before: a real one takes a minute and the network."""
     checkout = folder / "tocsin"
     checkout.mkdir()
     for name in ("Makefile", "docs", "examples", "pyproject.toml", "requirements", "src"):
@@ -163,7 +163,7 @@ def _checkout(folder: Path) -> Path:
 
 
 def _built_pages(web: Path) -> None:
-    """Lets `make` take the pages for built, where they are: then it doesn't ask for what they are built with."""
+    """Makes the web pages look up to date, so that `make` does not install the tools that build them."""
     (web / "node_modules").mkdir(parents=True)
     for name in ("package-lock.json", ".npmrc", "node_modules/.package-lock.json"):
         (web / name).touch()
@@ -171,7 +171,7 @@ def _built_pages(web: Path) -> None:
 
 
 def _postgresql() -> dict[str, str]:
-    """Starts a server where clients look for one; returns what they have to know."""
+    """Starts PostgreSQL on its default port; returns the environment that clients need."""
     server = PostgresServer()
     server.port = 5432
     server.init()
@@ -180,7 +180,7 @@ def _postgresql() -> dict[str, str]:
 
 
 def _mysql(home: Path) -> None:
-    """The same of MariaDB, or MySQL."""
+    """Starts MariaDB or MySQL on its default port."""
     server = MysqlServer()
     server.port = 3306
     server.init()
@@ -198,7 +198,7 @@ def _server_of(text: str) -> tuple[str, str]:
 
 
 def reason_not_to_run(page: str, block: Block) -> str | None:
-    """Why the block is not run; None if it is."""
+    """Returns why the block is not run; None if it is."""
     return next((why for (where, word), why in NOT_RUN.items() if where == page and word in block.text), None)
 
 

@@ -1,4 +1,4 @@
-"""What each page finds on the machine that it is read on, and which blocks are not run, with the reason."""
+"""The machine on which each page is run, and the blocks that are not run, with the reasons."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """What is there before the reader types the first command of a page."""
+    """What is installed and running before the first command of a page."""
 
-    #: Whether the page itself says how `tocsin` comes onto the PATH, as the first pages do; all others take it for granted.
+    #: Whether the page itself puts `tocsin` on the PATH, as the first pages do.
     bare: bool = False
-    #: Commands of terminals that are open already, such as a server that the page takes for granted.
+    #: Servers that the page expects, by the commands that start them.
     running: tuple[str, ...] = ()
-    #: Commands that were typed before, in the reader's own terminal.
+    #: Commands that run before the page, in the same terminal.
     before: str = ""
-    #: Texts in blocks before which the reader ends all servers, as the page says.
+    #: All servers are stopped before a block that contains one of these texts, as the page instructs.
     stopped_before: tuple[str, ...] = ()
-    #: The same, typed when those servers run.
+    #: Commands that run after the servers of `running` have started.
     finds: str = ""
-    #: What reads the page's SQL.
+    #: The command that executes the page's SQL.
     sql: str = ""
     postgresql: bool = False
     mysql: bool = False

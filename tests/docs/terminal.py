@@ -1,4 +1,4 @@
-"""A shell in which a reader's commands are typed, and one that a server keeps busy."""
+"""A shell that runs a page's commands, or a server of the page."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _END = "the block has ended"
 
 
 class CommandFailed(AssertionError):
-    """What a reader typed did not do what the page says."""
+    """A command of a page failed, or did not print what the page shows."""
 
 
 class Terminal:
-    """A bash of its own. What its commands print is collected, both outputs together, as a reader sees them."""
+    """A bash process. Collects standard output and standard error together, as a reader sees them."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -45,11 +45,11 @@ class Terminal:
         self._process.stdin.flush()
 
     def run(self, text: str) -> str:
-        """Types the block, and returns what was printed until its end. CommandFailed if one of its commands fails."""
+        """Runs the block and returns what it printed. Raises CommandFailed if one of its commands fails."""
         return self._run_until(text, _END)
 
     def start(self, text: str, ready: str) -> str:
-        """Types a block that ends with a server, and returns when that says that it is ready."""
+        """Runs a block that ends with a server, and returns when the server prints that it is ready."""
         return self._run_until(text, ready)
 
     def _run_until(self, text: str, awaited: str) -> str:
@@ -70,7 +70,7 @@ class Terminal:
         return printed.replace(f"{_END}\n", "")
 
     def read_on(self) -> bool:
-        """Waits a moment for a line that a server prints; False when it has ended."""
+        """Waits a moment for a line of a server; returns False once the server has ended."""
         try:
             line = self._lines.get(timeout=0.2)
         except queue.Empty:
@@ -79,7 +79,7 @@ class Terminal:
         return line is not None
 
     def interrupt(self) -> None:
-        """Ctrl-C, and the end of what ran."""
+        """Sends Ctrl-C and waits for the end of the shell."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         os.killpg(self._process.pid, signal.SIGINT)
