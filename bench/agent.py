@@ -1,4 +1,4 @@
-"""Measures the service agent: submits and calls per second, end to end, and the lag of scheduled calls."""
+"""The service agent's figures: submits and calls a second, end to end, and how late scheduled calls are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import processes
-from bench.scenarios import Statistics, stats_of, wait_for
+from bench.figures import Statistics, stats_of, wait_for
 
 TENANTS = 500
 
@@ -58,7 +58,7 @@ def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent"
         cpu = server.cpu_s() - before
         stats = stats_of(receiver.port)
         time.sleep(1.0)
-        measured = {
+        figures = {
             f"{label} {count} due in {seconds:g} s, submits per s": result["requests"] / submitting,
             f"{label} due, lag p50 ms": stats["lag_p50_ms"],
             f"{label} due, lag p99 ms": stats["lag_p99_ms"],
@@ -69,7 +69,7 @@ def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent"
             f"{label} due, memory MiB": server.memory_mib(),
         }
         unfinished = _unfinished(data / "agent.db")
-        return measured if unfinished is None else {**measured, f"{label} due, unfinished 1 s after": unfinished}
+        return figures if unfinished is None else {**figures, f"{label} due, unfinished 1 s after": unfinished}
 
 
 def _unfinished(path: Path) -> int | None:

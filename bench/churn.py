@@ -67,7 +67,7 @@ class Queue:
         self._after: list[FireKey] = [KEY_MIN] * SHARDS
         self.made = self.finished = self._stored = 0
         self.write_s: list[float] = []
-        self.from_watermark_s: list[float] = []
+        self.from_mark_s: list[float] = []
         self.from_beginning_s: list[float] = []
 
     @property
@@ -76,7 +76,7 @@ class Queue:
         return START_US + self.made * STEP_US
 
     async def fill(self, far: int) -> None:
-        """Only creates, until as many are pending as will be: at first `far` that will not fire in this run."""
+        """Only creates, until as many are pending as will be: at first `far` that will not ring in this run."""
         for first in range(0, far, BATCH_ROWS):
             parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
             for number in range(first, min(first + BATCH_ROWS, far)):
@@ -93,7 +93,7 @@ class Queue:
         await self.fill(far)
         while self.made < 3 * self._spread // 2:
             await self.round()
-        for kept in (self.write_s, self.from_watermark_s, self.from_beginning_s):
+        for kept in (self.write_s, self.from_mark_s, self.from_beginning_s):
             kept.clear()
 
     async def round(self) -> None:
@@ -129,7 +129,7 @@ class Queue:
         while True:
             began = time.perf_counter()
             page = await self._store.load(shard_id, self._after[shard_id], (self.now_us, b""), PAGE_ROWS)
-            self.from_watermark_s.append(time.perf_counter() - began)
+            self.from_mark_s.append(time.perf_counter() - began)
             due += page.rows
             self._after[shard_id] = page.complete_to
             if len(page.rows) < PAGE_ROWS:
@@ -150,7 +150,7 @@ class Queue:
 
 
 class Sizes:
-    """The server's statistics of the tables of a schema."""
+    """What the server says of the tables of a schema."""
 
     def __init__(self, session: Any, schema: str) -> None:
         self._session = session
@@ -184,7 +184,7 @@ class Sizes:
 
 
 async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: Callable[[], float]) -> dict[str, Any]:
-    """Fills a new schema, lets the timers pass, and returns what they left."""
+    """Fills a new schema, lets the timers pass, and tells what they left."""
     schema = f"churn_{variant.name.replace('-', '_')}"
     store = PostgresStore(url, schema=schema)
     session = await asyncpg.connect(url, statement_cache_size=0)
@@ -197,10 +197,10 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: C
         for shard_id in range(SHARDS):
             await store.claim(shard_id, expected_epoch=0, owner=OWNER)
         cpu = cpu_s()
-        measured = await _pass(store, Sizes(session, schema), args)
+        figures = await _pass(store, Sizes(session, schema), args)
         # With what filled the table: three times as many as are pending, and those far from due.
-        timers = measured["timers passed"] + 3 * args.pending + args.far
-        return measured | {"CPU s of database per 1,000": (cpu_s() - cpu) / timers * 1_000}
+        timers = figures["timers passed"] + 3 * args.pending + args.far
+        return figures | {"CPU s of database per 1,000": (cpu_s() - cpu) / timers * 1_000}
     finally:
         await store.close()
         await session.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
@@ -232,7 +232,7 @@ async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) ->
         # Nothing else than the fence updates rows without moving them in the index.
         "fences in place, share": (last["updates in place"] - first["updates in place"])
         / (len(queue.write_s) * SHARDS),
-        **latencies("load from the delete watermark", queue.from_watermark_s),
+        **latencies("load from the mark", queue.from_mark_s),
         **latencies("load from the beginning", queue.from_beginning_s),
         "WAL bytes a timer": (await sizes.wal() - wal) / passed,
         "seconds": time.monotonic() - began,
@@ -253,7 +253,7 @@ def latencies(name: str, each_s: list[float]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _server(url: str | None) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Its URL, and a function that returns its processor seconds; for a server that was not started here, always 0."""
+    """Its URL, and what tells its processor seconds: of another's server, nothing."""
     if url is not None:
         yield url, lambda: 0.0
     else:
@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("--timers", type=int, default=3_000_000, help="how many pass through each variant")
     parser.add_argument("--pending", type=int, default=200_000, help="how many are pending all the time")
     parser.add_argument("--far", type=int, default=0, help="how many more are pending, far from due")
-    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it fires")
+    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it rings")
     parser.add_argument("--history", action="store_true", help="with history rows, which are purged in their turn")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="some of " + ", ".join(VARIANTS))
     parser.add_argument("--seconds-max", type=float, default=1_200, help="bound of each variant")
@@ -279,7 +279,7 @@ def main() -> None:
             print(f"{name}: {VARIANTS[name].meaning} …", flush=True)
             results[name] = asyncio.run(measure(url, VARIANTS[name], args, cpu_s))
             print(json.dumps({key: value for key, value in results[name].items() if key != "samples"}), flush=True)
-    table = Table("measurement", *results)
+    table = Table("figure", *results)
     for key in next(iter(results.values())):
         if key != "samples":
             values = [result[key] for result in results.values()]

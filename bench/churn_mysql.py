@@ -51,9 +51,9 @@ async def _pass(queue: Queue, session: Connection, args: argparse.Namespace) -> 
     while queue.finished - finished < args.timers and time.monotonic() - began < args.seconds_max:
         for _ in range(ROUNDS):
             await queue.round()
-        measured = {"timers": queue.finished - finished, "seconds": round(time.monotonic() - began)}
-        print(json.dumps(measured | await _sizes(session)), flush=True)
-    loads = latencies("load from the delete watermark", queue.from_watermark_s)
+        figures = {"timers": queue.finished - finished, "seconds": round(time.monotonic() - began)}
+        print(json.dumps(figures | await _sizes(session)), flush=True)
+    loads = latencies("load from the mark", queue.from_mark_s)
     print(json.dumps(loads | latencies("load from the beginning", queue.from_beginning_s), indent=2))
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("url", help="a database on a server of yours; it is dropped first")
     parser.add_argument("--timers", type=int, default=3_000_000, help="how many pass through")
     parser.add_argument("--pending", type=int, default=200_000, help="how many are pending all the time")
-    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it fires")
+    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it rings")
     parser.add_argument("--seconds-max", type=float, default=2_400, help="after which it ends")
     args = parser.parse_args()
     asyncio.run(measure(args.url, args))

@@ -26,8 +26,8 @@ from rich.table import Table
 
 from bench import processes
 from bench.database import Database, database
+from bench.figures import stats_of, wait_for
 from bench.nodes import Cluster, Used, cluster
-from bench.scenarios import stats_of, wait_for
 
 Statistics = dict[str, Any]
 
@@ -65,30 +65,30 @@ class Bench:
         used, result = self._load(count, batch, connections, owners)
         forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
         self._batch_per_s = result["per_s"] if batch else self._batch_per_s
-        measured = {
+        figures = {
             f"{kind}, per s": result["per_s"],
             f"{kind}, p50 ms": result["p50_ms"],
             f"{kind}, p99 ms": result["p99_ms"],
             **_costs(kind, used, result["timers"]),
         }
-        return measured | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
+        return figures | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
 
     def forwarding(self) -> Statistics:
         """The same bearable load to owners only, then to any node."""
-        measured: Statistics = {}
+        figures: Statistics = {}
         count = int(FORWARD_RATE * self._seconds)
         for kind, owners in (("create to owners", True), ("create to any node", False)):
             writes, messages = self._forwarded()
             used, result = self._load(count, 0, 32, owners, rate=FORWARD_RATE)
             forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
-            measured |= {
+            figures |= {
                 f"{kind} at {FORWARD_RATE}/s, p50 ms": result["p50_ms"],
                 f"{kind} at {FORWARD_RATE}/s, p99 ms": result["p99_ms"],
                 **_costs(f"{kind} at {FORWARD_RATE}/s", used, result["timers"]),
                 f"{kind} at {FORWARD_RATE}/s, share forwarded": forwarded / result["timers"],
                 f"{kind} at {FORWARD_RATE}/s, messages a forwarded write": sent / max(forwarded, 1),
             }
-        return measured
+        return figures
 
     def fires(self) -> Statistics:
         """Timers due at one instant, called as fast as can be; then such that are due evenly, at half of that rate."""
@@ -150,35 +150,35 @@ def _costs(kind: str, used: Used, timers: int) -> Statistics:
         f"{kind}, CPU s of nodes per 1,000": used.nodes_s / timers * 1_000,
         f"{kind}, CPU s of database per 1,000": used.database_s / timers * 1_000,
         f"{kind}, log bytes each": used.wal_bytes / timers,
-        f"{kind}, network bytes each, database": used.database_bytes / timers,
-        **({f"{kind}, network bytes each, nodes": used.peers_bytes / timers} if used.peers_bytes else {}),
+        f"{kind}, network bytes each, database": used.database_octets / timers,
+        **({f"{kind}, network bytes each, nodes": used.peers_octets / timers} if used.peers_octets else {}),
     }
 
 
 def loaded(server: Database, count: int, share: float | None, seconds: float) -> Statistics:
-    """Everything that is measured of so many nodes under load."""
+    """All figures of so many nodes under load."""
     with (
         processes.folder() as folder,
         processes.receiver() as receiver,
         cluster(server, folder, count, SHARDS, share) as nodes,
     ):
         bench = Bench(nodes, receiver.port, share * count if share else 1.0, seconds)
-        measured: Statistics = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
+        figures: Statistics = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
         if nodes.limited_by is not None:
-            measured["limited by"] = nodes.limited_by
-        measured |= bench.creates("create single")
-        measured |= bench.creates("create batch", batch=500)
+            figures["limited by"] = nodes.limited_by
+        figures |= bench.creates("create single")
+        figures |= bench.creates("create batch", batch=500)
         if share is not None and count > 1:
-            measured |= bench.creates("create single to owners", owners=True)
-            measured |= bench.creates("create batch to owners", batch=500, owners=True)
+            figures |= bench.creates("create single to owners", owners=True)
+            figures |= bench.creates("create batch to owners", batch=500, owners=True)
         if share is None and count == NODES[-1]:
-            measured |= bench.forwarding()
-        measured |= bench.fires()
+            figures |= bench.forwarding()
+        figures |= bench.fires()
         if share is None:
-            measured["MiB of a node"] = max(node.memory_mib() for node in nodes.nodes)
+            figures["MiB of a node"] = max(node.memory_mib() for node in nodes.nodes)
         if share is None and count > 1:
-            measured["shards taken over after SIGKILL, s"] = nodes.take_over_s()
-        return measured
+            figures["shards taken over after SIGKILL, s"] = nodes.take_over_s()
+        return figures
 
 
 def by_shards(server: Database, shards: int, seconds: float) -> Statistics:
@@ -192,20 +192,20 @@ def by_shards(server: Database, shards: int, seconds: float) -> Statistics:
         before = nodes.used()
         time.sleep(IDLE_S)
         used = nodes.used() - before
-        measured = {
+        figures = {
             "idle, CPU share of the node": used.nodes_s / IDLE_S,
             "idle, CPU share of the database": used.database_s / IDLE_S,
             "idle, log bytes a second": used.wal_bytes / IDLE_S,
-            "idle, network bytes a second": used.database_bytes / IDLE_S,
+            "idle, network bytes a second": used.database_octets / IDLE_S,
             "idle, node MiB": nodes.nodes[0].memory_mib(),
         }
         bench = Bench(nodes, receiver.port, 1.0, seconds)
-        measured |= bench.creates("create single")
+        figures |= bench.creates("create single")
         made, (table, indexes) = nodes.metric("tocsin_timers_created_total"), nodes.timers_bytes()
-        measured |= bench.creates("create batch", batch=500)
+        figures |= bench.creates("create batch", batch=500)
         made = nodes.metric("tocsin_timers_created_total") - made
         grown_table, grown_indexes = nodes.timers_bytes()
-        return measured | {
+        return figures | {
             "disk bytes a pending timer, table": (grown_table - table) / made,
             "disk bytes a pending timer, indexes": (grown_indexes - indexes) / made,
         }
@@ -232,10 +232,10 @@ def run(args: argparse.Namespace) -> dict[str, Statistics]:
 def show(results: dict[str, Statistics]) -> None:
     """One table for each part, its columns side by side."""
     for part in dict.fromkeys(name.split(",")[0] for name in results):
-        columns = {name: measured for name, measured in results.items() if name.startswith(part + ",")}
-        table = Table("measurement", *(name.removeprefix(part + ", ") for name in columns), title=part)
-        for key in dict.fromkeys(key for measured in columns.values() for key in measured):
-            table.add_row(key, *(_cell(measured.get(key)) for measured in columns.values()))
+        columns = {name: figures for name, figures in results.items() if name.startswith(part + ",")}
+        table = Table("figure", *(name.removeprefix(part + ", ") for name in columns), title=part)
+        for key in dict.fromkeys(key for figures in columns.values() for key in figures):
+            table.add_row(key, *(_cell(figures.get(key)) for figures in columns.values()))
         Console(width=120).print(table)
 
 
@@ -265,7 +265,7 @@ def main() -> int:
         "load average before": load_average,
         "seconds": time.monotonic() - began,
         "share": args.share,
-        "results": results,
+        "figures": results,
     }
     path = Path(args.out) / f"cluster-{time.strftime('%Y%m%dT%H%M%S')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,7 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
 
 def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
     """Submissions of service calls, over `tenants` tenants in turn: due now (spread 0) or evenly over `spread` seconds.
-    Their bodies contain the instant at which they are due, so that the receiver can measure their lag."""
+    Their bodies say when they are due, so that the receiver can tell how late they come."""
     random_tenants = random.Random(17)
     tenants = [uuid7_text(args.due_us // 1_000, random_tenants.getrandbits(74)) for _ in range(args.tenants)]
     step = args.spread * 1e6 / max(args.count, 1)

@@ -31,15 +31,15 @@ class Used:
     nodes_s: float
     database_s: float
     wal_bytes: int
-    database_bytes: int
-    peers_bytes: int
+    database_octets: int
+    peers_octets: int
 
     def __sub__(self, before: Used) -> Used:
         return Used(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
 
 class Cluster:
-    """Nodes that share all shards among them. `limited_by` names what limits their processor time; None if nothing does."""
+    """Nodes that share all shards among them. `limited_by` says what bounds their processor time, if anything does."""
 
     def __init__(self, nodes: list[Running], database: Database, url: str, limited_by: str | None) -> None:
         self.nodes = nodes
@@ -71,8 +71,8 @@ class Cluster:
             sum(node.cpu_s() for node in self.nodes),
             self.database.cpu_s(),
             asyncio.run(_wal(self._url)),
-            _bytes_of([self.database.port]),
-            _bytes_of(self._peer_ports),
+            _octets([self.database.port]),
+            _octets(self._peer_ports),
         )
 
     def metric(self, name: str) -> float:
@@ -113,7 +113,7 @@ async def _size(url: str, table: str) -> tuple[int, int]:
     )
 
 
-def _bytes_of(ports: list[int]) -> int:
+def _octets(ports: list[int]) -> int:
     """Bytes sent and received by the open connections whose listening side has one of these ports."""
     if not ports:
         return 0

@@ -103,7 +103,7 @@ def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
 
 
 def cluster_of(port: int) -> dict[str, Any]:
-    """What a server reports about nodes and shards."""
+    """What a server says of nodes and shards."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/cluster", timeout=10) as answer:
         cluster: dict[str, Any] = json.load(answer)
     return cluster

@@ -1,4 +1,4 @@
-"""The receiver process: answers webhooks, and reports on request how many arrived and with which lag.
+"""The receiver process: answers webhooks, and tells on request how many came and how late.
 
 `POST /stats` answers a JSON object and forgets what it counted; everything else counts as a webhook.
 """

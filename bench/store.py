@@ -5,7 +5,7 @@
     python bench/store.py --postgresql postgresql://user@host/database    # a schema named bench, which is dropped first
     python bench/store.py --mysql mysql://user@host/bench                 # a database, which is dropped first
 
-Every result stands beside the machine's own limits, measured in the same run: fsyncs a second, and bytes a second in
+Every figure stands beside the machine's own limits measured in the same run: fsyncs a second, and bytes a second in
 synced writes of a large batch's size. Prints a table and writes JSON to bench/results/store.json.
 """
 
@@ -143,11 +143,11 @@ async def measure_loads(store: Store, total: int, page: int) -> dict[str, float]
 
 
 async def measure_range_deletes(store: Store, total: int) -> dict[str, float]:
-    range_deletes = []
+    marks = []
     for shard_id in range(SHARDS):
         page = await store.load(shard_id, KEY_MIN, KEY_MAX, total // SHARDS)
-        range_deletes.append(ShardBatch(shard_id, 1, OWNER, delete_to=page.rows[-1].key))
-    seconds, _ = await timed(iter([lambda: store.apply(range_deletes)]))
+        marks.append(ShardBatch(shard_id, 1, OWNER, delete_to=page.rows[-1].key))
+    seconds, _ = await timed(iter([lambda: store.apply(marks)]))
     return {"rows/s": total / seconds}
 
 
@@ -208,9 +208,9 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
     """Every measure in turn, on one growing store."""
     results: list[tuple[str, dict[str, float]]] = []
 
-    def note(name: str, measured: dict[str, float]) -> None:
-        results.append((name, measured))
-        print(f"{name:44}", "  ".join(f"{value:12,.1f} {unit}" for unit, value in measured.items()), flush=True)
+    def note(name: str, figures: dict[str, float]) -> None:
+        results.append((name, figures))
+        print(f"{name:44}", "  ".join(f"{value:12,.1f} {unit}" for unit, value in figures.items()), flush=True)
 
     note("disk", disk_limits(folder))
     settings = {name: int(value) if value.isdigit() else value for name, value in options.set}

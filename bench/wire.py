@@ -9,7 +9,7 @@ from typing import cast
 
 
 def _content_length(head: bytes) -> int:
-    """The content length in a head in lower case; 0 if it has none."""
+    """The body's bytes, as a head in lower case says; 0 if it doesn't."""
     at = head.find(b"content-length:")
     return int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
 

@@ -1,4 +1,4 @@
-"""The scenarios of the table: each one starts what it needs and returns named numbers."""
+"""The figures of the table: each scenario starts what it needs and returns named numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def count_of(port: int) -> int:
 
 
 def stats_of(port: int, what: str = "reset") -> dict[str, Any]:
-    """Returns what the receiver has measured. The receiver then starts over, unless only the count is asked for."""
+    """What the receiver measured; it begins anew, unless only the count is asked for."""
     import json
     import socket
 
