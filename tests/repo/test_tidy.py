@@ -109,10 +109,15 @@ def test_no_shipped_code_blocks_a_thread_in_sleep() -> None:
     ] == []
 
 
+def test_decision_records_are_numbered_without_gaps() -> None:
+    records = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
+
+
 def test_every_decision_record_has_title_status_context_decision_and_consequences() -> None:
     for path in (ROOT / "docs" / "adr").glob("*.md"):
         text = path.read_text()
-        assert re.match(r"# \d+\. ", text), path
+        assert text.startswith(f"# {int(path.name[:4])}. "), path
         assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path
 
 
