@@ -1,4 +1,4 @@
-"""The machine on which each page is run, and the blocks that are not run, with the reasons."""
+"""The environment of each page, and which blocks are not run, with the reason."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """What is installed and running before the first command of a page."""
+    """The environment before the first command of a page."""
 
-    #: Whether the page itself puts `tocsin` on the PATH, as the first pages do.
+    #: Whether the page itself puts `tocsin` on the PATH, as the first pages do; the others assume it.
     bare: bool = False
-    #: Servers that the page expects, by the commands that start them.
+    #: Commands of terminals that are open already, such as a server that the page takes for granted.
     running: tuple[str, ...] = ()
-    #: Commands that run before the page, in the same terminal.
+    #: Commands that were typed before, in the reader's own terminal.
     before: str = ""
-    #: All servers are stopped before a block that contains one of these texts, as the page instructs.
+    #: Texts in blocks before which all servers are stopped, as the page instructs.
     stopped_before: tuple[str, ...] = ()
-    #: Commands that run after the servers of `running` have started.
+    #: The same, typed when those servers run.
     finds: str = ""
-    #: The command that executes the page's SQL.
+    #: What reads the page's SQL.
     sql: str = ""
     postgresql: bool = False
     mysql: bool = False

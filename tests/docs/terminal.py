@@ -1,4 +1,4 @@
-"""A shell that runs a page's commands, or a server of the page."""
+"""A shell in which a reader's commands are typed, and one that a server keeps busy."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _END = "the block has ended"
 
 
 class CommandFailed(AssertionError):
-    """A command of a page failed, or did not print what the page shows."""
+    """A command did not do what the page says."""
 
 
 class Terminal:
-    """A bash process. Collects standard output and standard error together, as a reader sees them."""
+    """A bash process. The output of its commands, stdout and stderr together, is collected."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -45,11 +45,11 @@ class Terminal:
         self._process.stdin.flush()
 
     def run(self, text: str) -> str:
-        """Runs the block and returns what it printed. Raises CommandFailed if one of its commands fails."""
+        """Types the block, and returns its output. Raises CommandFailed if one of its commands fails."""
         return self._run_until(text, _END)
 
     def start(self, text: str, ready: str) -> str:
-        """Runs a block that ends with a server, and returns when the server prints that it is ready."""
+        """Types a block that ends with a server, and returns when the server is ready."""
         return self._run_until(text, ready)
 
     def _run_until(self, text: str, awaited: str) -> str:
@@ -70,7 +70,7 @@ class Terminal:
         return printed.replace(f"{_END}\n", "")
 
     def read_on(self) -> bool:
-        """Waits a moment for a line of a server; returns False once the server has ended."""
+        """Waits briefly for a line of a server's output; False if the server has ended."""
         try:
             line = self._lines.get(timeout=0.2)
         except queue.Empty:
@@ -79,7 +79,7 @@ class Terminal:
         return line is not None
 
     def interrupt(self) -> None:
-        """Sends Ctrl-C and waits for the end of the shell."""
+        """Sends Ctrl-C, and waits for the end of the command."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         os.killpg(self._process.pid, signal.SIGINT)
