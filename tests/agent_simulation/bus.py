@@ -10,11 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tocsin.agent.messages import Registry
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription
 from tocsin.buses.embedded import EmbeddedBus
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
 
@@ -121,7 +121,7 @@ class SimulatedBus:
         self._context = contextvars.copy_context()
         self._completions = Completions()
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
-        self._answering: dict[str, Answering] = {}
+        self._dispatchers: dict[str, RequestDispatcher] = {}
         self._arrives_s: dict[str, float] = {}
         self._closed = False
 
@@ -130,17 +130,17 @@ class SimulatedBus:
         self.types[subscriber] = types
         self._subscriptions[subscriber] = Subscription(
             subscriber, handler, batch_max, self._world.bus_limits, self._world.observe,
-            settled=lambda arrival: self._broker.acknowledge(self, *arrival), given_up=self._given_up,
+            settled=lambda arrival: self._broker.acknowledge(self, *arrival), dead_lettered=self._dead_lettered,
         )  # fmt: skip
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """See the port."""
-        answering = Answering(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
-        self._answering.update(dict.fromkeys(types, answering))
+        dispatcher = RequestDispatcher(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
+        self._dispatchers.update(dict.fromkeys(types, dispatcher))
 
     @property
-    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
-        return [*self._subscriptions.values(), *dict.fromkeys(self._answering.values())]
+    def _parts(self) -> list[Subscription[_Arrival] | RequestDispatcher]:
+        return [*self._subscriptions.values(), *dict.fromkeys(self._dispatchers.values())]
 
     async def start(self) -> None:
         """See the port."""
@@ -186,7 +186,7 @@ class SimulatedBus:
         if self._broker.away or self._closed:
             raise BusUnavailable("the broker is away")
         future: asyncio.Future[Envelope | Exception] = asyncio.get_running_loop().create_future()
-        self._answering[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
+        self._dispatchers[envelope.type].offer(envelope, lambda reply: future.done() or future.set_result(reply))
         try:
             async with asyncio.timeout(timeout_us / 1e6):
                 reply = await future
@@ -208,7 +208,7 @@ class SimulatedBus:
         if not self._closed:
             self._subscriptions[subscriber].offer(envelope, _Arrival(subscriber, sequence))
 
-    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
         self._world.broken("DEAD LETTER", f"{letter.envelope.type} of {letter.subscriber}: {letter.error}")
 
     @property

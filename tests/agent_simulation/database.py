@@ -50,7 +50,7 @@ class Tables:
     "refusing" or "silent"."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.term = 0
+        self.epoch = 0
         self.away = ""
         self.unknown_rate = 0.0
         self.failure_rate = 0.0
@@ -85,8 +85,8 @@ class SimulatedDatabase:
     def __init__(self, world: World, tables: Tables) -> None:
         self._world = world
         self._tables = tables
-        tables.term += 1
-        self.term = tables.term
+        tables.epoch += 1
+        self.epoch = tables.epoch
         self.identity = "simulated"
         self.outbox = SqlOutbox(self)
         self.calls = SqlServiceCalls(self.outbox)
@@ -96,9 +96,9 @@ class SimulatedDatabase:
         self.secrets = SqlTenantSecrets(self)
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """See the port."""
-        return self.term == self._tables.term
+        return self.epoch == self._tables.epoch
 
     async def write(
         self,
@@ -155,5 +155,5 @@ class SimulatedDatabase:
             await asyncio.sleep(_PATIENCE_S)
         if tables.away:
             raise StoreUnavailable("the server is away")
-        if not self.held:
+        if not self.lock_held:
             raise StoreUnavailable("another process runs the agent now")

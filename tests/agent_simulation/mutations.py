@@ -65,7 +65,7 @@ MUTATIONS = [
     _one(
         "an unknown commit is left to the sweep",
         OUTBOX,
-        "            self._doubtful_new.update(row.envelope.aggregate_id for row in rows)\n            self._fall_behind()\n",
+        "            self._in_doubt_new.update(row.envelope.aggregate_id for row in rows)\n            self._fall_behind()\n",
         "            pass\n",
     ),
     _one(

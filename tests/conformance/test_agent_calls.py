@@ -24,7 +24,7 @@ from tests.support.agent_database import (
     write,
 )
 from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.messages import ErrorMeta, Key, ResponseMeta
+from tocsin.agent.messages import CallKey, ErrorMeta, ResponseMeta
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
 from tocsin.agent.outbox.ports import OutboxRow
@@ -58,7 +58,7 @@ async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDa
 async def test_of_several_calls_those_that_exist_are_loaded(database: AgentDatabase) -> None:
     calls = [call() for _ in range(150)]
     await insert(database, *calls)
-    keys = [c.key for c in calls] + [Key(TENANT, new_id())]
+    keys = [c.key for c in calls] + [CallKey(TENANT, new_id())]
     assert await database.calls.transact(lambda t: t.load(keys)) == {c.key: c for c in calls}
     assert await database.calls.transact(lambda t: t.load([])) == {}
 
@@ -102,7 +102,7 @@ async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(d
     for c in (waiting, busy):
         await database.timers.schedule_timers([entry(c)])
         await database.executions.begin([(start(c), envelope(c))])
-    gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, Key(TENANT, new_id())]))
+    gone = await database.calls.transact(lambda t: t.delete_waiting([waiting.key, busy.key, CallKey(TENANT, new_id())]))
     assert gone == {waiting.key}
     for table in TABLES:
         assert await rows(database, f"SELECT service_call_id FROM {table}") == [(busy.service_call_id,)], table
@@ -126,9 +126,9 @@ async def test_purging_takes_finished_calls_with_all_that_refers_to_them(databas
 async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
     one, two = call(tags=("b", "a")), call()
     await insert(database, one, two)
-    gone = Key(TENANT, new_id())
+    gone = CallKey(TENANT, new_id())
 
-    def work(t: Transaction) -> dict[Key, tuple[str, ...]]:
+    def work(t: Transaction) -> dict[CallKey, tuple[str, ...]]:
         t.add_tags([(one.key, "a"), (one.key, "c"), (two.key, "x"), (two.key, "x"), (gone, "y")])
         t.remove_tags([(one.key, "b"), (one.key, "never"), (gone, "y")])
         return t.tags([one.key, two.key, gone])

@@ -76,8 +76,8 @@ async def test_each_opening_begins_a_term(postgresql_url: str) -> None:
     for _ in range(3):
         database = agent(postgresql_url, "one")
         await database.open()
-        assert database.held
-        terms.append(database.term)
+        assert database.lock_held
+        terms.append(database.epoch)
         await database.close()
     assert terms == [1, 2, 3]
 
@@ -91,7 +91,7 @@ async def test_a_write_of_a_former_term_is_refused(postgresql_url: str) -> None:
     with pytest.raises(StoreUnavailable, match="another node runs the agent"):
         await insert(database, call())
     assert "another node" in await database.lost()
-    assert not database.held
+    assert not database.lock_held
     # It may still look.
     assert await database.queries.find(before.key) is not None
     await database.close()
@@ -130,7 +130,7 @@ async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_
     await writing
     await opening
     assert await gate.fetchval("SELECT beats FROM agent_heartbeat") >= 1_000_000
-    assert not first.held
+    assert not first.lock_held
     await gate.execute(f"ALTER ROLE {role} LOGIN")
     assert "runs the agent" in await first.lost()
     one = call()
@@ -171,7 +171,7 @@ async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresq
     )
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await opening
-    assert one.held
+    assert one.lock_held
     await insert(one, call())
     await one.close()
     await gate.close()
@@ -204,7 +204,7 @@ async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(post
     await asyncio.wait({lost, beaten}, return_when=asyncio.FIRST_COMPLETED)
     assert not lost.done()
     await beaten
-    assert one.held
+    assert one.lock_held
     lost.cancel()
     await one.close()
     await gate.close()
@@ -223,12 +223,12 @@ async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str)
     async with claims_kept_back(postgresql_url):
         opening = asyncio.create_task(one.open())
         await _until(gate, claiming)
-        held = await gate.fetchval(_LOCK_SESSION)
+        lock_held = await gate.fetchval(_LOCK_SESSION)
         await end_lock_session(postgresql_url)
-        await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {held}) != {held}")
+        await _until(gate, f"SELECT coalesce(({_LOCK_SESSION}), {lock_held}) != {lock_held}")
     await opening
     await insert(one, call())
-    assert (one.held, one.term) == (True, 2)
+    assert (one.lock_held, one.epoch) == (True, 2)
     await one.close()
     await gate.close()
 
@@ -243,16 +243,16 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     second = agent(postgresql_url, "two", dataclasses.replace(QUICK, lock_lease_s=0.5))
     await second.open(math.inf)
     assert frozen.is_closed()
-    assert second.term == 2
+    assert second.epoch == 2
     await second.close()
 
 
 def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
     """All processes of a machine that was suspended wake at once, and the one that holds it has not moved either."""
     looks_s = iter((0.0, 1.0, 2.0, 3_600.0, 3_601.0, 3_602.0))
-    watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", term=1, beats=7)
-    assert [watch.still_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
-    assert watch.still_s(holder._replace(beats=8)) == 0.0
+    watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", epoch=1, beats=7)
+    assert [watch.silent_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
+    assert watch.silent_s(holder._replace(beats=8)) == 0.0
 
 
 async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
@@ -263,7 +263,7 @@ async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
     with pytest.raises(StoreLocked, match="node one"):
         await second.open(1.3 * patient.lock_lease_s, told.append)
     assert told == ["one"]
-    assert first.held
+    assert first.lock_held
     await insert(first, call())
     await first.close()
 
@@ -275,11 +275,11 @@ async def test_those_who_wait_follow_one_another(postgresql_url: str) -> None:
     await agents[0].close()
     done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     (second,) = done
-    assert waiting[second].term == 2
+    assert waiting[second].epoch == 2
     await waiting[second].close()
     (third,) = rest
     await third
-    assert waiting[third].term == 3
+    assert waiting[third].epoch == 3
     await waiting[third].close()
 
 
@@ -295,9 +295,9 @@ async def test_a_lost_session_is_made_anew_in_the_same_term(postgresql_url: str)
                 # Refused while the lock isn't held; there is nothing to wait on for its being taken again.
                 await asyncio.sleep(0.01)
                 continue
-            if database.held:
+            if database.lock_held:
                 break
-    assert database.term == 1
+    assert database.epoch == 1
     await database.close()
 
 
@@ -313,7 +313,7 @@ async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
     await first.close()
     third = agent(postgresql_url, "three")
     await third.open()
-    assert third.term == 2
+    assert third.epoch == 2
     await third.close()
 
 
@@ -353,9 +353,9 @@ async def test_an_error_that_nobody_foresaw_is_no_end_of_trying(postgresql_url: 
     await gate.execute("ALTER TABLE agent_leader RENAME COLUMN renamed TO node")
     async with asyncio.timeout(PATIENCE_S):
         # There is nothing to wait on for its being taken again.
-        while not database.held:  # noqa: ASYNC110
+        while not database.lock_held:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert database.term == 1
+    assert database.epoch == 1
     await database.close()
     await gate.close()
 

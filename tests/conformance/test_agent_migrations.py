@@ -19,7 +19,7 @@ from tests.support.agent_database import NOW, call, entry, insert, load, new_id,
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.schema import migrate, newest, version
 from tocsin.agent.adapters.sql.tables import metadata
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
 from tocsin.model.uuid7 import is_uuid7
@@ -91,18 +91,18 @@ async def test_rows_of_the_reference_schema_are_kept_and_usable(url: str) -> Non
 
 async def _check_migrated(database: AgentDatabase) -> None:
     assert database.schema_version == newest()
-    waiting = await load(database, Key(TENANT, WAITING))
+    waiting = await load(database, CallKey(TENANT, WAITING))
     assert waiting is not None
     assert (waiting.name, waiting.due_at, waiting.correlation_id) == ("wait", AT_US, CORRELATION)
     assert (waiting.watch_at, waiting.executions, waiting.attempts) == (AT_US, 0, 0)
-    done = await database.queries.find(Key(TENANT, DONE))
+    done = await database.queries.find(CallKey(TENANT, DONE))
     assert done is not None
     assert (done.status, done.finished_at, done.correlation_id) == ("Failed", AT_US, DONE)
     assert (done.attempts, done.retry_policy) == (1, None)
     assert done.outcome == {"errorMeta": {"kind": "TIMEOUT", "message": "late"}}
-    (execution,) = await database.queries.executions(Key(TENANT, DONE))
+    (execution,) = await database.queries.executions(CallKey(TENANT, DONE))
     assert (execution.execution_id, execution.started_at, execution.response_status) == (EXECUTION, AT_US, 504)
-    assert (await database.queries.find(Key(TENANT, WAITING))).tags == ("star",)  # type: ignore[union-attr]
+    assert (await database.queries.find(CallKey(TENANT, WAITING))).tags == ("star",)  # type: ignore[union-attr]
     (due,) = await database.timers.find_due([TENANT], 0, AT_US, 10)
     assert due == (TENANT, WAITING, CORRELATION, AT_US, AT_US, None)
     (message,) = await database.outbox.unpublished(0, 10)

@@ -17,7 +17,7 @@ from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, e
 from tocsin.agent.adapters.sql import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.statements import Batch, Query
-from tocsin.agent.api.ports import CallFilter, Place
+from tocsin.agent.api.ports import CallFilter, PagePosition
 
 ID = new_id()
 KEYS = [(TENANT, ID), (TENANT, new_id())]
@@ -88,7 +88,7 @@ CASES = {
 }
 
 FROM = {"submitted_from": NOW - 5, "submitted_to": NOW + 5}
-AFTER = {"before": Place(NOW, ID)}
+AFTER = {"before": PagePosition(NOW, ID)}
 PAGES = {
     "all": (CallFilter(TENANT), "idx_service_calls_submitted_at"),
     "range": (CallFilter(TENANT, **FROM, **AFTER), "idx_service_calls_submitted_at"),

@@ -26,8 +26,8 @@ from tests.support.agent_database import (
 )
 from tocsin.agent.adapters.sql import queries
 from tocsin.agent.adapters.sql.database import AgentDatabase
-from tocsin.agent.api.ports import CallFilter, CallRecord, Place
-from tocsin.agent.messages import Key, ResponseMeta
+from tocsin.agent.api.ports import CallFilter, CallRecord, PagePosition
+from tocsin.agent.messages import CallKey, ResponseMeta
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import Outcome, ServiceCall, Status
 
@@ -63,14 +63,16 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     )
     await change(database, Change(one, done))
     assert await database.queries.find(one.key) == record(done)
-    assert await database.queries.find(Key(OTHER_TENANT, one.service_call_id)) is None
-    assert await database.queries.executions(Key(OTHER_TENANT, one.service_call_id)) == []
+    assert await database.queries.find(CallKey(OTHER_TENANT, one.service_call_id)) is None
+    assert await database.queries.executions(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
 async def test_many_calls_are_found_at_once(database: AgentDatabase) -> None:
     one, two, foreign = call(tags=("a",)), call(), call(OTHER_TENANT)
     await insert(database, one, two, foreign)
-    found = await database.queries.find_many([one.key, Key(TENANT, new_id()), two.key, Key(TENANT, foreign.key[1])])
+    found = await database.queries.find_many(
+        [one.key, CallKey(TENANT, new_id()), two.key, CallKey(TENANT, foreign.key[1])]
+    )
     assert {each.service_call_id: each for each in found} == {each.key[1]: record(each) for each in (one, two)}
     assert await database.queries.find_many([]) == []
 
@@ -130,7 +132,7 @@ async def test_pages_are_complete_and_stable_under_filters(database: AgentDataba
 
 
 def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
-    place = Place(last.submitted_at, last.service_call_id)
+    place = PagePosition(last.submitted_at, last.service_call_id)
     return CallFilter(
         wanted.tenant_id,
         wanted.statuses,
@@ -194,8 +196,8 @@ async def test_a_trace_has_everything_of_the_request_and_no_payload(database: Ag
     ]
     assert [t.causation_id for t in trace if t.name == "StartExecution"] == [submitted.id]
     assert all("payload" not in t.detail for t in trace)
-    assert await database.queries.trace(Key(TENANT, new_id())) == []
-    assert await database.queries.trace(Key(OTHER_TENANT, one.service_call_id)) == []
+    assert await database.queries.trace(CallKey(TENANT, new_id())) == []
+    assert await database.queries.trace(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
 async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabase) -> None:
@@ -254,7 +256,10 @@ async def test_calls_are_found_by_a_part_of_their_names(
     # It looks at three at a time, the newest first.
     monkeypatch.setattr(queries, "SEARCHED_MAX", 3)
     first = await database.queries.search(CallFilter(TENANT, name="17"))
-    assert ([r.name for r in first.calls], first.reached) == ([names[3]], Place(NOW + 2, calls[2].service_call_id))
+    assert ([r.name for r in first.calls], first.reached) == (
+        [names[3]],
+        PagePosition(NOW + 2, calls[2].service_call_id),
+    )
     rest = await database.queries.search(CallFilter(TENANT, name="17", before=first.reached))
     assert ([r.name for r in rest.calls], rest.reached) == ([names[0]], None)
 

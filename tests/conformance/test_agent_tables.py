@@ -24,7 +24,7 @@ from tests.support.agent_database import (
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.adapters.sql.tenant_secrets import SqlTenantSecrets
 from tocsin.agent.execution.ports import LoggedExecution
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
@@ -85,7 +85,7 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
     await insert(database, one, two)
     await database.timers.schedule_timers([entry(one), entry(two)])
     for _ in range(2):
-        await database.timers.delete_timers([one.key, Key(TENANT, new_id())])
+        await database.timers.delete_timers([one.key, CallKey(TENANT, new_id())])
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
     await database.timers.delete_timers([])
 

@@ -273,7 +273,7 @@ MUTATIONS = [
         "what was sent is sent again elsewhere",
         20,
         LINK,
-        "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
+        "        self._in_doubt += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n        for sent in sent_before.values():\n"
         '            sent.settle(ShardMoved("gone"))\n',
         _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
@@ -282,9 +282,9 @@ MUTATIONS = [
         "an unknown outcome told too early",
         20,
         LINK,
-        "        self._doubtful += self._in_flight.values()\n        self._in_flight.clear()\n",
+        "        self._in_doubt += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n"
-        "        self._tell_unknown(list(sent_before.values()))\n",
+        "        self._settle_unknown(list(sent_before.values()))\n",
         _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
     ),
     one("a batch under way passes for undone", 20, SHARD, 'ShardUnavailable("whether', 'ShardMoved("whether'),
@@ -294,10 +294,10 @@ MUTATIONS = [
         [
             (
                 SESSION,
-                "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
+                "if issued is None or self._last_received_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
                 "if issued is None:",
             ),
-            (SESSION, "issued + message.elapsed_us + op.budget_us", "self._heard_at + op.budget_us"),
+            (SESSION, "issued + message.elapsed_us + op.budget_us", "self._last_received_at + op.budget_us"),
         ],
         tests=(_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",),
     ),
@@ -423,7 +423,7 @@ MUTATIONS = [
         "the age of a message does not count",
         21,
         SESSION,
-        "if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
+        "if issued is None or self._last_received_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
         "if issued is None:",
         _LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
     ),

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from tests.support.postgresql import PostgresServer
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.execution.ports import ExecutionEnd, ExecutionStart
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
 from tocsin.agent.timer.ports import TimerEntry
@@ -133,12 +133,12 @@ async def insert(database: AgentDatabase, *calls: ServiceCall) -> None:
     assert len(await database.calls.transact(lambda t: t.insert(calls))) == len(calls)
 
 
-async def change(database: AgentDatabase, *changes: Change) -> set[Key]:
+async def change(database: AgentDatabase, *changes: Change) -> set[CallKey]:
     """Which were written."""
     return await database.calls.transact(lambda t: t.change(changes))
 
 
-async def load(database: AgentDatabase, key: Key) -> ServiceCall | None:
+async def load(database: AgentDatabase, key: CallKey) -> ServiceCall | None:
     """One call."""
     return (await database.calls.transact(lambda t: t.load([key]))).get(key)
 

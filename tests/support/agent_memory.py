@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
 from tocsin.agent.outbox.ports import OutboxRow
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class MemoryTables:
     """Everything. `fail_next` are raised by the next calls, one each; `told` are the outbox's listeners."""
 
-    calls: dict[Key, ServiceCall] = field(default_factory=dict)
-    tags: dict[Key, set[str]] = field(default_factory=dict)
+    calls: dict[CallKey, ServiceCall] = field(default_factory=dict)
+    tags: dict[CallKey, set[str]] = field(default_factory=dict)
     outbox: list[OutboxRow] = field(default_factory=list)
     published: dict[int, int] = field(default_factory=dict)
     suspended: dict[int, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class MemoryTables:
                 told(rows)
         return rows
 
-    def messages(self, key: Key | None = None) -> list[Envelope]:
+    def messages(self, key: CallKey | None = None) -> list[Envelope]:
         """What the outbox ever got, of one call or of all."""
         return [row.envelope for row in self.outbox if key is None or row.envelope.aggregate_id == key.service_call_id]
 
@@ -85,7 +85,7 @@ class _MemoryTransaction:
         self.all_tags = {key: set(tags) for key, tags in tables.tags.items()}
         self.appended: list[Envelope] = []
 
-    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
+    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
         return {key: msgspec.structs.replace(self.calls[key], tags=()) for key in keys if key in self.calls}
 
     def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
@@ -95,7 +95,7 @@ class _MemoryTransaction:
             if call.idempotency_key is not None and (call.tenant_id, call.idempotency_key) in keys
         }
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         added = set()
         for call in calls:
             held = call.idempotency_key is not None and self.find_by_idempotency_key(
@@ -107,7 +107,7 @@ class _MemoryTransaction:
                 added.add(call.key)
         return added
 
-    def change(self, changes: Sequence[Change]) -> set[Key]:
+    def change(self, changes: Sequence[Change]) -> set[CallKey]:
         if self._tables.before_change is not None:
             self._tables.before_change()
             self.calls = dict(self._tables.calls)
@@ -119,22 +119,22 @@ class _MemoryTransaction:
                 written.add(before.key)
         return written
 
-    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
+    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
         gone = {key for key in keys if key in self.calls and self.calls[key].status in WAITING}
         for key in gone:
             del self.calls[key]
             self.all_tags.pop(key, None)
         return gone
 
-    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
+    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
         return {key: tuple(sorted(self.all_tags[key])) for key in keys if self.all_tags.get(key)}
 
-    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             if key in self.calls:
                 self.all_tags.setdefault(key, set()).add(tag)
 
-    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             self.all_tags.get(key, set()).discard(tag)
 
@@ -222,7 +222,7 @@ class MemoryTimerStore:
     """The port `TimerStore`. `fail_next` are raised by the next calls, one each."""
 
     def __init__(self) -> None:
-        self.entries: dict[Key, TimerEntry] = {}
+        self.entries: dict[CallKey, TimerEntry] = {}
         self.fail_next: list[Exception] = []
         self.queries = 0
 
@@ -241,7 +241,7 @@ class MemoryTimerStore:
             elif present.due_at < entry.due_at:
                 self.entries[entry.key] = entry._replace(registered_at=present.registered_at)
 
-    async def delete_timers(self, keys: Collection[Key]) -> None:
+    async def delete_timers(self, keys: Collection[CallKey]) -> None:
         await self._enter()
         for key in keys:
             self.entries.pop(key, None)
@@ -257,7 +257,7 @@ class MemoryTimerStore:
         await self._enter()
         return [e for e in self._waiting() if e.tenant_id in tenant_ids and from_us <= e.due_at <= now_us][:limit]
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         await self._enter()
         entries = self.entries
         waiting = [

@@ -12,7 +12,7 @@ from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -128,10 +128,10 @@ class Pair:
         task.add_done_callback(self.tasks.discard)
         task.add_done_callback(self.ended.append)
 
-    async def _serve(self, request: Http) -> HttpAnswer:
+    async def _serve(self, request: RelayedRequest) -> RelayedResponse:
         if self.serves is None:
             raise RuntimeError("a defect")
-        return HttpAnswer(request.id, 200, [], self.serves)
+        return RelayedResponse(request.id, 200, [], self.serves)
 
     async def _dial(self, incarnation: bytes, address: str, end) -> None:
         self.dials += 1
@@ -161,7 +161,7 @@ class Pair:
 
     async def meet(self) -> None:
         """The nodes are connected, and have just heard of one another."""
-        self.link.look()
+        self.link.announce_ownership()
         if self.session is not None:
             self.session._timer.cancel()  # type: ignore[union-attr]
             self.session._tick()

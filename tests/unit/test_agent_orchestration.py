@@ -11,7 +11,7 @@ from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import (
     AgentEvent,
-    AgentPurged,
+    AgentRowsPurged,
     AgentStepFailed,
     CallRescued,
     CommandHandled,
@@ -19,6 +19,7 @@ from tocsin.agent.events import (
 )
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -26,7 +27,6 @@ from tocsin.agent.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     Registry,
     RequestSpec,
@@ -35,9 +35,9 @@ from tocsin.agent.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.agent.orchestration.fold import ChangedMeanwhile
 from tocsin.agent.orchestration.handlers import Orchestration
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
+from tocsin.agent.orchestration.unit_of_work import ChangedMeanwhile
 from tocsin.agent.orchestration.watchdog import Watchdog
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
@@ -83,15 +83,15 @@ class World:
         self.watchdog = Watchdog(self.store, self.registry, self.clock, self.limits, self.events.append)
         self.tenant = self.new_id()
 
-    def key(self, tenant: str | None = None) -> Key:
-        return Key(tenant or self.tenant, self.new_id())
+    def key(self, tenant: str | None = None) -> CallKey:
+        return CallKey(tenant or self.tenant, self.new_id())
 
-    def seal(self, key: Key, message: Message, correlation_id: str = "corr", cause: str | None = None) -> Envelope:
+    def seal(self, key: CallKey, message: Message, correlation_id: str = "corr", cause: str | None = None) -> Envelope:
         return self.registry.seal(message, tenant_id=key.tenant_id, correlation_id=correlation_id, causation_id=cause)
 
     def submission(
         self,
-        key: Key,
+        key: CallKey,
         *,
         ahead_us: int | None = None,
         fingerprint: str = "f",
@@ -114,25 +114,25 @@ class World:
         await self.orchestration.handle(deliveries)
         return deliveries
 
-    async def scheduled(self, ahead_us: int = 60 * SECOND) -> Key:
+    async def scheduled(self, ahead_us: int = 60 * SECOND) -> CallKey:
         key = self.key()
         await self.ask(self.submission(key, ahead_us=ahead_us))
         return key
 
-    async def running(self) -> Key:
+    async def running(self) -> CallKey:
         key = self.key()
         await self.ask(self.submission(key))
         return key
 
-    def call(self, key: Key) -> ServiceCall:
+    def call(self, key: CallKey) -> ServiceCall:
         return self.tables.calls[key]
 
-    def execution_id(self, key: Key) -> str:
+    def execution_id(self, key: CallKey) -> str:
         execution_id = self.call(key).execution_id
         assert execution_id is not None
         return execution_id
 
-    def types(self, key: Key) -> list[str]:
+    def types(self, key: CallKey) -> list[str]:
         return [envelope.type for envelope in self.tables.messages(key)]
 
 
@@ -272,7 +272,7 @@ class TestTagsAndDelete:
     async def test_what_is_not_there_is_not_found(self, world: World):
         key, theirs = world.key(), await world.scheduled()
         id = key.service_call_id
-        stranger = Key(world.new_id(), theirs.service_call_id)
+        stranger = CallKey(world.new_id(), theirs.service_call_id)
         replies = await world.ask(
             world.seal(key, TagServiceCall(id, "a")),
             world.seal(key, UntagServiceCall(id, "a")),
@@ -418,7 +418,7 @@ class TestWatchdog:
         execution_id = world.execution_id(unstarted)
         world.clock.advance(limits.request_timeout_us + limits.watchdog_grace_us)
         world.events.clear()
-        assert await world.watchdog.look() == 3
+        assert await world.watchdog.check() == 3
         rescued = {e.service_call_id: e.action for e in world.events if isinstance(e, CallRescued)}
         assert rescued == {
             overdue.service_call_id: "dispatched",
@@ -435,14 +435,14 @@ class TestWatchdog:
         for key in (overdue, unstarted, stuck):
             assert last[key.service_call_id].causation_id is None
             assert last[key.service_call_id].correlation_id == "corr"
-        assert await world.watchdog.look() == 0
+        assert await world.watchdog.check() == 0
 
     async def test_it_goes_on_batch_by_batch(self):
         world = World(AgentLimits(watchdog_batch_max=2))
         for _ in range(5):
             await world.scheduled(SECOND)
         world.clock.advance(60 * SECOND)
-        assert await world.watchdog.look() == 5
+        assert await world.watchdog.check() == 5
         assert all(call.status is Status.RUNNING for call in world.tables.calls.values())
 
     async def test_it_purges_what_ended_long_ago(self):
@@ -455,7 +455,7 @@ class TestWatchdog:
         world.clock.advance(world.limits.retention_us + 1)
         assert await world.watchdog.purge() == 5
         assert list(world.tables.calls) == [unfinished]
-        assert world.events[-1] == AgentPurged("calls", 5)
+        assert world.events[-1] == AgentRowsPurged("calls", 5)
 
     async def test_a_failing_round_is_told_and_followed_by_another(self):
         limits = replace(AgentLimits(), watchdog_grace_us=1, watchdog_interval_us=1, purge_interval_us=3_600 * SECOND)

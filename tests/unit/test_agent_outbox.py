@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.alarm import Alarm
 from tocsin.agent.events import (
     AgentEvent,
-    AgentPurged,
+    AgentRowsPurged,
     AgentStepFailed,
     MessagesPublished,
     MessageSuspended,
@@ -378,5 +378,5 @@ async def test_old_published_rows_are_purged():
     world.clock.advance(limits.outbox_retention_us + 1)
     assert await world.dispatcher.purge() == 10
     assert world.tables.outbox == []
-    assert world.events[-1] == AgentPurged("messages", 10)
+    assert world.events[-1] == AgentRowsPurged("messages", 10)
     await world.dispatcher.close()

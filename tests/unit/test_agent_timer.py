@@ -11,9 +11,16 @@ from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentEvent, AgentStepFailed, DuePolled, DuePollFailed, DueTimesReached, TimersScheduled
+from tocsin.agent.events import (
+    AgentEvent,
+    AgentStepFailed,
+    DuePollCompleted,
+    DuePollFailed,
+    DueTimesReached,
+    TimersScheduled,
+)
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import DueTimeReached, Key, Message, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.messages import CallKey, DueTimeReached, Message, Registry, ScheduleTimer, ServiceCallDeleted
 from tocsin.agent.timer.handlers import TimerModule, envelope_id
 from tocsin.agent.timer.polling import PollingTimers
 from tocsin.agent.timer.ports import OnDue, TimerEntry
@@ -28,8 +35,8 @@ SECOND = 1_000_000
 new_id = Uuid7Source(SystemClock().now_us)
 
 
-def entry(due_at: int, key: Key | None = None) -> TimerEntry:
-    key = key or Key(new_id(), new_id())
+def entry(due_at: int, key: CallKey | None = None) -> TimerEntry:
+    key = key or CallKey(new_id(), new_id())
     return TimerEntry(*key, "corr", due_at, EPOCH_US)
 
 
@@ -49,7 +56,7 @@ class NotedTimers:
             raise self.fail
         self.asked.append(("schedule", list(entries)))
 
-    async def cancel(self, keys: Collection[Key]) -> None:
+    async def cancel(self, keys: Collection[CallKey]) -> None:
         self.asked.append(("cancel", list(keys)))
 
     async def close(self) -> None:
@@ -98,7 +105,7 @@ class TestModule:
             self.events.append,
         )
 
-    async def tell(self, *messages: tuple[Key, Message] | Envelope) -> list[OneDelivery]:
+    async def tell(self, *messages: tuple[CallKey, Message] | Envelope) -> list[OneDelivery]:
         deliveries = [
             OneDelivery(
                 message
@@ -117,13 +124,13 @@ class TestModule:
         assert self.bus.subscribed == [("timer", ["ScheduleTimer", "ServiceCallDeleted"])]
 
     async def test_a_batch_is_scheduled_at_once(self):
-        keys = [Key(new_id(), new_id()) for _ in range(3)]
+        keys = [CallKey(new_id(), new_id()) for _ in range(3)]
         await self.tell(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
         assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
         assert self.events == [TimersScheduled(3)]
 
     async def test_the_last_word_about_a_call_counts(self):
-        gone, back = Key(new_id(), new_id()), Key(new_id(), new_id())
+        gone, back = CallKey(new_id(), new_id()), CallKey(new_id(), new_id())
         await self.tell(
             (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
             (back, ServiceCallDeleted(back.service_call_id)),
@@ -133,7 +140,7 @@ class TestModule:
         assert self.timers.asked == [("schedule", [entry(EPOCH_US, back)]), ("cancel", [gone])]
 
     async def test_a_malformed_message_fails_alone(self):
-        key = Key(new_id(), new_id())
+        key = CallKey(new_id(), new_id())
         good = self.registry.seal(
             ScheduleTimer(key.service_call_id, 1), tenant_id=key.tenant_id, correlation_id="corr", causation_id=None
         )
@@ -144,7 +151,7 @@ class TestModule:
 
     async def test_what_the_timers_raise_fails_the_batch(self):
         self.timers.fail = StoreUnavailable("disk full")
-        key = Key(new_id(), new_id())
+        key = CallKey(new_id(), new_id())
         with pytest.raises(StoreUnavailable):
             await self.tell((key, ScheduleTimer(key.service_call_id, 1)))
         assert not self.events
@@ -168,12 +175,12 @@ class TestModule:
     async def test_what_the_bus_refuses_is_raised(self):
         self.bus.fail = BusUnavailable("gone")
         with pytest.raises(BusUnavailable):
-            await self.module.tell([entry(EPOCH_US)])
+            await self.module.publish_due([entry(EPOCH_US)])
         assert not self.events
 
     async def test_a_schedule_that_makes_no_message_stops_no_other(self):
         fine = entry(EPOCH_US)
-        await self.module.tell([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
+        await self.module.publish_due([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
         assert [envelope.aggregate_id for envelope in self.bus.published] == [fine.service_call_id]
         assert isinstance(self.events[0], AgentStepFailed)
 
@@ -192,7 +199,7 @@ class Worker:
         self.clock = clock
         self.store = MemoryTimerStore()
         self.events: list[AgentEvent] = []
-        self.told: list[list[TimerEntry]] = []
+        self.receive_due: list[list[TimerEntry]] = []
         self.happened = Alarm()
         self.timers = PollingTimers(self.store, clock, limits, self._observe)
 
@@ -201,7 +208,7 @@ class Worker:
         self.happened.wake()
 
     async def on_due(self, entries: Sequence[TimerEntry]) -> None:
-        self.told.append(list(entries))
+        self.receive_due.append(list(entries))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -210,7 +217,7 @@ class Worker:
 
     @property
     def polls(self) -> int:
-        return sum(isinstance(event, DuePolled) for event in self.events)
+        return sum(isinstance(event, DuePollCompleted) for event in self.events)
 
 
 @pytest.fixture
@@ -236,15 +243,15 @@ class TestPolling:
         await fake.timers.schedule([entry(EPOCH_US - i) for i in range(8)])
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 3)
-        assert [len(batch) for batch in fake.told] == [3, 3, 2]
-        assert [event.found for event in fake.events if isinstance(event, DuePolled)] == [3, 3, 2]
+        assert [len(batch) for batch in fake.receive_due] == [3, 3, 2]
+        assert [event.found for event in fake.events if isinstance(event, DuePollCompleted)] == [3, 3, 2]
 
     async def test_more_tenants_than_fit_are_all_served(self, fake: Worker):
         wanted = [entry(EPOCH_US - i) for i in range(7)]
         await fake.timers.schedule(wanted)
         await fake.timers.start(fake.on_due)
-        await fake.until(lambda: sum(map(len, fake.told)) == 7 and fake.polls >= 3)
-        assert [one for batch in fake.told for one in batch] == sorted(wanted, key=lambda one: one.due_at)
+        await fake.until(lambda: sum(map(len, fake.receive_due)) == 7 and fake.polls >= 3)
+        assert [one for batch in fake.receive_due for one in batch] == sorted(wanted, key=lambda one: one.due_at)
 
     async def test_a_clock_that_jumps_ahead_is_noticed_within_a_second(self, fake: Worker):
         await fake.timers.start(fake.on_due)
@@ -252,7 +259,7 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(3_601 * SECOND)
-        await fake.until(lambda: len(fake.told) == 1)
+        await fake.until(lambda: len(fake.receive_due) == 1)
 
     async def test_a_schedule_made_while_the_table_answers_is_not_overlooked(self, fake: Worker):
         await fake.timers.start(fake.on_due)
@@ -269,9 +276,9 @@ class TestPolling:
         await fake.timers.schedule([entry(EPOCH_US - 2)])
         assert isinstance(fake.clock, FakeClock)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.told) >= 1)
+        await fake.until(lambda: len(fake.receive_due) >= 1)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.told) == 2)
+        await fake.until(lambda: len(fake.receive_due) == 2)
 
     async def test_a_schedule_committed_just_after_the_look_that_should_have_found_it_is_not_overlooked(
         self, fake: Worker
@@ -289,7 +296,7 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(SECOND)
-        await fake.until(lambda: len(fake.told) == 1)
+        await fake.until(lambda: len(fake.receive_due) == 1)
 
     async def test_what_falls_due_close_together_is_told_together(self):
         clock = SystemClock()
@@ -298,9 +305,9 @@ class TestPolling:
         await worker.until(lambda: worker.polls == 1)
         base = clock.now_us() + 20_000
         await worker.timers.schedule([entry(base + i * 1_000) for i in range(50)])
-        await worker.until(lambda: sum(map(len, worker.told)) == 50)
+        await worker.until(lambda: sum(map(len, worker.receive_due)) == 50)
         await worker.timers.close()
-        assert len(worker.told) == 1
+        assert len(worker.receive_due) == 1
 
     async def test_it_looks_at_least_once_an_interval(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=5_000))
@@ -308,7 +315,7 @@ class TestPolling:
         await worker.until(lambda: worker.polls == 1)
         unheard = entry(0)
         worker.store.entries[unheard.key] = unheard
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.receive_due) == 1)
         await worker.timers.close()
 
     @pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("a fault")])
@@ -317,7 +324,7 @@ class TestPolling:
         await worker.timers.schedule([entry(0)])
         worker.store.fail_next += [error] * 3
         await worker.timers.start(worker.on_due)
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.receive_due) == 1)
         await worker.timers.close()
         failures = [event for event in worker.events if isinstance(event, DuePollFailed)]
         assert len(failures) == 3
@@ -334,6 +341,6 @@ class TestPolling:
 
         await worker.timers.schedule([entry(0)])
         await worker.timers.start(on_due)
-        await worker.until(lambda: len(worker.told) == 1)
+        await worker.until(lambda: len(worker.receive_due) == 1)
         await worker.timers.close()
         assert all(one.reached_at is not None for one in worker.store.entries.values())

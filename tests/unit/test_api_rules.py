@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from tocsin.agent.api.ports import Place
+from tocsin.agent.api.ports import PagePosition
 from tocsin.agent.api.validation import (
     CallRules,
     CallStatus,
@@ -87,7 +87,7 @@ def test_different_wishes_have_different_fingerprints() -> None:
 
 @given(st.integers(INSTANT_MIN, INSTANT_MAX), st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
 def test_a_cursor_says_where_a_page_ended(submitted_at: int, ms: int, tail: int) -> None:
-    place = Place(submitted_at, uuid7_text(ms, tail))
+    place = PagePosition(submitted_at, uuid7_text(ms, tail))
     assert decode_cursor(encode_cursor(place)) == place
 
 
@@ -104,7 +104,7 @@ def test_no_other_text_is_a_cursor(packed: bytes) -> None:
 
 @pytest.mark.parametrize("change", [lambda text: text + "=", lambda text: text[:-1], lambda text: text + "\n"])
 def test_a_cursor_is_taken_only_as_it_was(change: object) -> None:
-    text = encode_cursor(Place(0, ID))
+    text = encode_cursor(PagePosition(0, ID))
     with pytest.raises(ValueError, match="cursor"):
         decode_cursor(change(text))  # type: ignore[operator]
 

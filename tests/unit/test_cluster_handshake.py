@@ -11,7 +11,7 @@ import pytest
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.handshake import Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.stream import Called, dial
+from tocsin.cluster.stream import AcceptedConnection, dial
 
 SECRET, OTHER = "correct horse battery", "wrong horse battery!!"
 OWN, THEIRS = b"o" * 16, b"t" * 16
@@ -49,9 +49,9 @@ class Listener:
         self.end, self.arrivals, self.refusals, self.strangers = End(), [], [], {}
         self.address = ""
 
-    def make(self) -> Called:
+    def make(self) -> AcceptedConnection:
         """The protocol of a new connection."""
-        return Called(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.strangers)
+        return AcceptedConnection(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.strangers)
 
     def _arrived(self, incarnation: bytes, channel) -> End:
         self.arrivals.append(incarnation)

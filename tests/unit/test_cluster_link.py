@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import structs
 from tests.support.peers import SECOND, TIMER, Pair
 
-from tocsin.cluster.wire import read_to_asker, read_to_owner
+from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
 from tocsin.ports.forward import Written
 from tocsin.ports.observer import WritesSent
@@ -19,7 +19,7 @@ async def test_writes_that_come_together_travel_together_and_are_answered_one_by
     for name in ("a", "b", "c"):
         pair.send(name)
     await pair.turn(to_owner=False)
-    frames = [read_to_owner(frame) for frame in pair.ours.sent]
+    frames = [decode_request(frame) for frame in pair.ours.sent]
     assert [len(frame.ops) for frame in frames] == [3]
     assert [event for event in pair.events if isinstance(event, WritesSent)] == [WritesSent(3)]
     await pair.turn()
@@ -41,7 +41,7 @@ async def test_the_answer_to_a_create_does_not_bring_the_timer_back() -> None:
     write.timer.firing = "3-1a"
     settle(Written(write.timer, 7))
     await pair.turn(to_asker=False)
-    ((answer,),) = (read_to_asker(frame).answers for frame in pair.theirs.sent)
+    ((answer,),) = (decode_reply(frame).answers for frame in pair.theirs.sent)
     assert not answer.record
     await pair.turn()
     assert pair.answers["a"] == Written(structs.replace(TIMER, firing="3-1a"), 7)

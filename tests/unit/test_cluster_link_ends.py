@@ -9,7 +9,16 @@ import pytest
 from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.link import PeerLink
-from tocsin.cluster.wire import Answer, Answers, Op, Ops, encode, op_of, read_to_asker, result_of
+from tocsin.cluster.wire import (
+    PeerWrite,
+    PeerWrites,
+    WriteResult,
+    WriteResults,
+    decode_reply,
+    decode_result,
+    encode,
+    encode_write,
+)
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable, Unavailable
 from tocsin.model.timer import encode_record
 from tocsin.ports.forward import NodeReport, StatisticsReport, Written
@@ -20,8 +29,8 @@ async def test_an_answer_that_only_a_later_release_can_read_leaves_nobody_waitin
     for name in ("a", "b"):
         pair.send(name)
     await pair.turn()
-    newer = Answer(1, 7, b'{"v":99,"of":"a later release"}')
-    pair.theirs.send(encode(Answers([newer, Answer(2, 8, encode_record(TIMER))])))
+    newer = WriteResult(1, 7, b'{"v":99,"of":"a later release"}')
+    pair.theirs.send(encode(WriteResults([newer, WriteResult(2, 8, encode_record(TIMER))])))
     await pair.turn()
     assert type(pair.answers["a"]) is ShardUnavailable
     assert pair.answers["b"] == Written(TIMER, 8)
@@ -46,12 +55,12 @@ async def test_a_message_of_a_later_release_costs_neither_side_the_connection() 
 async def test_a_write_that_the_owner_can_not_read_is_refused_alone() -> None:
     pair = Pair()
     await pair.meet()
-    ops = [Op(1, 9, 1, 3, b"n", "default", SECOND, b""), op_of(pair.write("a"), 2, 3, SECOND)]
-    pair.ours.send(encode(Ops(1, 0, ops)))
+    ops = [PeerWrite(1, 9, 1, 3, b"n", "default", SECOND, b""), encode_write(pair.write("a"), 2, 3, SECOND)]
+    pair.ours.send(encode(PeerWrites(1, 0, ops)))
     await pair.turn(to_asker=False)
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
-    (answers,) = [message for message in map(read_to_asker, pair.theirs.sent) if isinstance(message, Answers)]
-    assert [(answer.id, type(result_of(answer))) for answer in answers.answers] == [(1, ShardUnavailable)]
+    (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
+    assert [(answer.id, type(decode_result(answer))) for answer in answers.answers] == [(1, ShardUnavailable)]
     pair.end()
 
 
@@ -117,7 +126,7 @@ async def test_a_connection_that_is_lost_as_it_is_made_leaves_nobody_waiting() -
             await asyncio.sleep(0)
 
     pair.link._dial = dial
-    pair.link.look()
+    pair.link.announce_ownership()
     await pair.turn()
     assert pair.dials == 2
     pair.owned.accepted[0][1](None)
@@ -129,11 +138,11 @@ async def test_a_connection_that_is_lost_as_it_is_made_leaves_nobody_waiting() -
 async def test_a_write_dated_by_a_tick_that_nobody_knows_was_not_done() -> None:
     pair = Pair()
     await pair.meet()
-    pair.ours.send(encode(Ops(77, 0, [op_of(pair.write("a"), 1, 3, SECOND)])))
+    pair.ours.send(encode(PeerWrites(77, 0, [encode_write(pair.write("a"), 1, 3, SECOND)])))
     await pair.turn(to_asker=False)
     assert pair.owned.accepted == []
-    (answers,) = [message for message in map(read_to_asker, pair.theirs.sent) if isinstance(message, Answers)]
-    assert type(result_of(answers.answers[0])) is ShardMoved
+    (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
+    assert type(decode_result(answers.answers[0])) is ShardMoved
     pair.end()
 
 

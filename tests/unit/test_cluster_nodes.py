@@ -11,7 +11,18 @@ from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import Ask, Bye, Http, Look, Ops, Report, encode, op_of, read_to_asker, read_to_owner
+from tocsin.cluster.wire import (
+    Goodbye,
+    OwnershipChanged,
+    PeerReport,
+    PeerWrites,
+    RelayedRequest,
+    ReportRequest,
+    decode_reply,
+    decode_request,
+    encode,
+    encode_write,
+)
 from tocsin.model.access import hash_key
 from tocsin.ports.forward import NodeReport, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
@@ -63,7 +74,7 @@ class Node:
 
     def ops(self, name: bytes) -> bytes:
         write = Write(WriteKind.CREATE, 1, name, "default", TIMER, None, 0)
-        return encode(Ops(1, 0, [op_of(write, 1, 3, 5 * SECOND)]))
+        return encode(PeerWrites(1, 0, [encode_write(write, 1, 3, 5 * SECOND)]))
 
 
 @pytest.fixture
@@ -109,9 +120,9 @@ async def test_more_nodes_than_may_be_are_refused() -> None:
 
 async def test_questions_are_answered_and_a_hint_has_it_look(node: Node) -> None:
     pipe, session = await node.meets(A)
-    session.received(encode(Ask(7)))
-    assert read_to_asker(pipe.sent[-1]) == Report(7, SAID)
-    session.received(encode(Look()))
+    session.received(encode(ReportRequest(7)))
+    assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
+    session.received(encode(OwnershipChanged()))
     assert node.placed.looks == 1
 
 
@@ -124,7 +135,7 @@ async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped
     assert not leaving.done()
     node.owned.accepted[0][1](None)
     await leaving
-    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+    assert decode_reply(pipe.sent[-1]) == Goodbye(1)
     assert not pipe.open
 
 
@@ -132,7 +143,7 @@ async def test_it_leaves_without_an_answer_that_does_not_come_in_time(node: Node
     pipe, session = await node.meets(A)
     session.received(node.ops(b"a"))
     await node.cluster.leave(1)
-    assert read_to_asker(pipe.sent[-1]) == Bye(1)
+    assert decode_reply(pipe.sent[-1]) == Goodbye(1)
 
 
 async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
@@ -177,7 +188,7 @@ async def test_a_key_goes_to_the_agents_node_only_if_its_release_takes_no_hash(t
     headers = [(b"authorization", b"bearer tk_1"), (b"accept", b"*/*")]
     asking = asyncio.create_task(cluster.ask_agent("GET", b"/x", headers, b""))
     await pair.turn(to_owner=False)
-    (request,) = [message for frame in pair.ours.sent if isinstance(message := read_to_owner(frame), Http)]
+    (request,) = [message for frame in pair.ours.sent if isinstance(message := decode_request(frame), RelayedRequest)]
     if takes_hashes:
         assert (request.headers, request.key_hash) == (headers[1:], hash_key("tk_1"))
     else:

@@ -8,11 +8,11 @@ import pytest
 from tests.support.peers import Pair
 
 from tocsin.cluster.link import NotSent
-from tocsin.cluster.wire import HttpAnswer
+from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 
 
-async def asked(pair: Pair) -> HttpAnswer:
+async def asked(pair: Pair) -> RelayedResponse:
     """The answer to a request, over a connection."""
     await pair.meet()
     asking = asyncio.create_task(pair.link.request("GET", b"/x", [], b""))

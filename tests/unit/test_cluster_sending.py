@@ -6,7 +6,7 @@ import asyncio
 
 from tests.support.peers import SECOND, TIMER, Pair
 
-from tocsin.cluster.wire import Ops, read_to_owner
+from tocsin.cluster.wire import PeerWrites, decode_request
 from tocsin.model.errors import RequestExpired, ShardMoved, ShardUnavailable
 from tocsin.ports.forward import Written
 
@@ -22,8 +22,10 @@ async def test_what_has_expired_is_not_sent() -> None:
     pair.ours.congested = False
     pair.link.writable()
     await pair.turn(to_owner=False)
-    messages = [read_to_owner(frame) for frame in pair.ours.sent]
-    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, Ops)] == [[b"in time"]]
+    messages = [decode_request(frame) for frame in pair.ours.sent]
+    assert [[op.uuid for op in message.ops] for message in messages if isinstance(message, PeerWrites)] == [
+        [b"in time"]
+    ]
     assert isinstance(pair.answers["late"], RequestExpired)
     pair.end()
 
@@ -42,8 +44,8 @@ async def test_large_writes_are_spread_over_messages() -> None:
     for name in ("a", "b", "c"):
         pair.send(name)
     await pair.turn(to_owner=False)
-    messages = [read_to_owner(frame) for frame in pair.ours.sent]
-    assert [len(message.ops) for message in messages if isinstance(message, Ops)] == [1, 1, 1]
+    messages = [decode_request(frame) for frame in pair.ours.sent]
+    assert [len(message.ops) for message in messages if isinstance(message, PeerWrites)] == [1, 1, 1]
     pair.end()
 
 
@@ -85,7 +87,7 @@ async def test_every_tick_is_answered() -> None:
     pair.session._timer.cancel()  # type: ignore[union-attr]
     pair.session._tick()
     await pair.turn(to_owner=False)
-    assert [read_to_owner(frame) for frame in pair.ours.sent] == [Ops(2, 0, [])]
+    assert [decode_request(frame) for frame in pair.ours.sent] == [PeerWrites(2, 0, [])]
     pair.end()
 
 
@@ -117,7 +119,7 @@ async def test_what_was_to_be_said_to_a_node_that_is_gone_is_forgotten() -> None
     pair = Pair()
     pair.reachable = False
     for _ in range(100):
-        pair.link.look()
+        pair.link.announce_ownership()
     await pair.turn()
     assert pair.link._unsent == []
     pair.end()

@@ -26,7 +26,7 @@ class World:
         self.calls: list[tuple[float, list[Envelope]]] = []
         self.events: list[BusEvent] = []
         self.settled: list[object] = []
-        self.given_up: list[tuple[DeadLetter, list[object]]] = []
+        self.dead_lettered: list[tuple[DeadLetter, list[object]]] = []
         self.act: Callable[[Sequence[Delivery]], None] = lambda deliveries: None
         self.subscription: Subscription[object] = Subscription(
             "one",
@@ -35,7 +35,7 @@ class World:
             limits,
             self.events.append,
             settled=self.settled.append,
-            given_up=lambda letter, tokens: self.given_up.append((letter, list(tokens))),
+            dead_lettered=lambda letter, tokens: self.dead_lettered.append((letter, list(tokens))),
         )
 
     async def _handle(self, deliveries: Sequence[Delivery]) -> None:
@@ -82,7 +82,7 @@ def test_pauses_double_up_to_the_longest_and_end_with_a_dead_letter() -> None:
     sent = message("a")
     world.run(100, sent)
     assert world.times == [0, 0.1, 0.3, 0.7, 1.5, 2.5, 3.5, 4.5]
-    assert [(letter.attempts, letter.error, tokens) for letter, tokens in world.given_up] == [
+    assert [(letter.attempts, letter.error, tokens) for letter, tokens in world.dead_lettered] == [
         (8, "ValueError: never", [sent.id])
     ]
     assert world.settled == []
@@ -94,7 +94,7 @@ def test_a_message_that_fails_for_reasons_that_pass_is_tried_without_end() -> No
     world.run(50, message("a"))
     assert world.times[:5] == [0, 0.1, 0.3, 0.7, 1.5]
     assert world.times[-1] > 48
-    assert world.given_up == []
+    assert world.dead_lettered == []
 
 
 def test_what_fails_together_comes_again_alone_and_at_once() -> None:
@@ -176,7 +176,7 @@ def test_duplicates_share_the_fate_of_the_one_in_hand() -> None:
         await world.subscription.close()
 
     world.loop.run_until_complete(main())
-    assert [tokens for _, tokens in world.given_up] == [[1, 2]]
+    assert [tokens for _, tokens in world.dead_lettered] == [[1, 2]]
     # It counts as dealt with.
     assert world.settled == [3]
     assert world.subscription.unsettled == 0

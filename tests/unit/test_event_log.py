@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tocsin.agent.events import AgentLost, AgentStepFailed
+from tocsin.agent.events import AgentLeadershipLost, AgentStepFailed
 from tocsin.ports.observer import PeerRefused
 from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
 from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
@@ -28,5 +28,5 @@ def test_who_runs_the_agent_is_logged_however_much_fails_in_that_moment() -> Non
         log = AgentLog(lambda: 1.0)
         for _ in range(50):
             log(AgentStepFailed("outbox mark", "node two runs the agent on it now"))
-        log(AgentLost("node two runs the agent on it now"))
-    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + ["agent lost"]
+        log(AgentLeadershipLost("node two runs the agent on it now"))
+    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + ["agent leadership lost"]

@@ -41,10 +41,10 @@ def test_turns_are_fair_within_both_limits() -> None:
     slots: Slots[Item] = Slots(in_flight_max=4, per_destination_max=3)
     items = [Item(name) for name in "aaaaaaab"]
     for item in items:
-        slots.hold(item)
+        slots.add(item)
     first = slots.admit()
     assert [item.destination for item in first] == ["a", "b", "a", "a"]
-    assert (slots.in_flight, slots.held) == (4, 4)
+    assert (slots.in_flight, slots.waiting) == (4, 4)
     slots.answered(first[1])
     assert slots.admit() == []  # Its result isn't durable yet.
     slots.released()
@@ -53,13 +53,13 @@ def test_turns_are_fair_within_both_limits() -> None:
     assert [item.destination for item in slots.admit()] == ["a"]
     slots.released()
     assert slots.admit() == []
-    assert (slots.in_flight, slots.held) == (3, 3)
+    assert (slots.in_flight, slots.waiting) == (3, 3)
 
 
 def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     for name in ("a", "a", "a", "b"):
-        slots.hold(Item(name))
+        slots.add(Item(name))
     order = []
     for _ in range(4):
         (item,) = slots.admit()
@@ -73,10 +73,10 @@ def test_what_is_held_can_be_taken_back() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     items = [Item(name) for name in "abc"]
     for item in items:
-        slots.hold(item)
+        slots.add(item)
     (going,) = slots.admit()
-    assert slots.forget_held() == items[1:]
-    assert (slots.in_flight, slots.held) == (1, 0)
+    assert slots.drop_waiting() == items[1:]
+    assert (slots.in_flight, slots.waiting) == (1, 0)
     slots.answered(going)
     slots.released()
     assert slots.admit() == []

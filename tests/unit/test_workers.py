@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.config import load_settings
 from tocsin.server.sockets import bind
-from tocsin.server.workers import READY, STARTED, VARIABLE, Line, Parent, place_of_worker
+from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
 
 #: Says its process id to a file, then keeps to the words that it was given: `s`, `r`, `w` (waits to be told to end),
 #: `f` (waits until the file `go` is there) or an exit code. Before its first word SIGTERM kills it.
@@ -228,7 +228,7 @@ async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Fami
 
 async def test_a_line_tells_when_the_parent_is_gone() -> None:
     mine, theirs = socket.socketpair()
-    line = Line(theirs.detach())
+    line = ControlPipe(theirs.detach())
     line.say(STARTED)
     line.say(READY)
     assert mine.recv(10) == STARTED + READY
@@ -242,6 +242,6 @@ async def test_a_line_tells_when_the_parent_is_gone() -> None:
 
 
 def test_a_worker_knows_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert place_of_worker() is None
+    assert worker_slot() is None
     monkeypatch.setenv(VARIABLE, "2,5,6")
-    assert place_of_worker() == (2, 5, 6)
+    assert worker_slot() == (2, 5, 6)

@@ -48,7 +48,7 @@ class TimersScheduled(NamedTuple):
     timers: int
 
 
-class DuePolled(NamedTuple):
+class DuePollCompleted(NamedTuple):
     """The worker looked for due schedules."""
 
     found: int
@@ -137,7 +137,7 @@ class MessageSuspended(NamedTuple):
     error: str
 
 
-class AgentPurged(NamedTuple):
+class AgentRowsPurged(NamedTuple):
     """Retention removed rows; `kind` is calls or messages."""
 
     kind: str
@@ -154,16 +154,16 @@ class AgentStepFailed(NamedTuple):
 class AgentStarted(NamedTuple):
     """This node runs the agent from now on. `term` counts the changes of hands."""
 
-    term: int
+    epoch: int
 
 
-class AgentStandsBy(NamedTuple):
+class AgentStandby(NamedTuple):
     """Another node runs the agent, and this one begins when that one ends."""
 
     node: str
 
 
-class AgentLost(NamedTuple):
+class AgentLeadershipLost(NamedTuple):
     """This node doesn't run the agent any more: another has the database."""
 
     reason: str
@@ -174,7 +174,7 @@ AgentEvent = (
     | ServiceCallChanged
     | CallRescued
     | TimersScheduled
-    | DuePolled
+    | DuePollCompleted
     | DuePollFailed
     | DueTimesReached
     | ExecutionBegun
@@ -184,11 +184,11 @@ AgentEvent = (
     | MessagesPublished
     | PublishFailed
     | MessageSuspended
-    | AgentPurged
+    | AgentRowsPurged
     | AgentStepFailed
     | AgentStarted
-    | AgentStandsBy
-    | AgentLost
+    | AgentStandby
+    | AgentLeadershipLost
     | BusEvent
 )
 

@@ -18,7 +18,7 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.bus import InvalidMessage
 
 
-class Key(NamedTuple):
+class CallKey(NamedTuple):
     """Tenant and service call: what everything is kept by."""
 
     tenant_id: str

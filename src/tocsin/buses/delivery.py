@@ -55,7 +55,7 @@ class DeadLetter(NamedTuple):
         )
 
 
-def passes_by_itself(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether trying again is worth it however often it failed."""
     return isinstance(error, (Unavailable, StoreError))
 
@@ -65,7 +65,7 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-class _Handed(Generic[T]):
+class _Delivery(Generic[T]):
     """One handing of one message: a Delivery. A failed one is never used again; its successor takes its place."""
 
     __slots__ = ("_subscription", "alone", "attempt", "envelope", "failures", "kept", "setbacks", "settled", "tokens")
@@ -118,7 +118,7 @@ class Subscription(Generic[T]):
         observe: BusObserver,
         *,
         settled: Callable[[T], None],
-        given_up: Callable[[DeadLetter, list[T]], None],
+        dead_lettered: Callable[[DeadLetter, list[T]], None],
     ) -> None:
         self.subscriber = subscriber
         self._handler = handler
@@ -126,19 +126,19 @@ class Subscription(Generic[T]):
         self._limits = limits
         self._observe = observe
         self._settled = settled
-        self._given_up = given_up
-        self._ready: deque[_Handed[T]] = deque()
+        self._dead_lettered = dead_lettered
+        self._ready: deque[_Delivery[T]] = deque()
         #: Aggregates that have a message ready, in hand or waiting, and what queues behind it.
-        self._behind: dict[_Aggregate, deque[_Handed[T]] | None] = {}
-        self._unsettled: dict[str, _Handed[T]] = {}
+        self._behind: dict[_Aggregate, deque[_Delivery[T]] | None] = {}
+        self._unsettled: dict[str, _Delivery[T]] = {}
         self._remembered: set[str] = set()
         self._remembered_before: set[str] = set()
-        self._later: list[tuple[float, int, _Handed[T]]] = []
+        self._later: list[tuple[float, int, _Delivery[T]]] = []
         self._later_numbers = count()
         self._later_timer: asyncio.TimerHandle | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
         #: Batches that failed one after another for reasons that pass, nothing having succeeded in between.
-        self._fruitless = 0
+        self._failed_batches = 0
         self._stopping = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -157,18 +157,18 @@ class Subscription(Generic[T]):
         if envelope.id in self._remembered or envelope.id in self._remembered_before:
             self._settled(token)
             return
-        handed = _Handed(self, envelope, attempt, [token])
-        self._unsettled[envelope.id] = handed
+        delivery = _Delivery(self, envelope, attempt, [token])
+        self._unsettled[envelope.id] = delivery
         aggregate = (envelope.tenant_id, envelope.aggregate_id)
         if aggregate not in self._behind:
             self._behind[aggregate] = None
-            self._make_ready(handed)
+            self._make_ready(delivery)
             return
         behind = self._behind[aggregate]
         if behind is None:
-            self._behind[aggregate] = deque((handed,))
+            self._behind[aggregate] = deque((delivery,))
         else:
-            behind.append(handed)
+            behind.append(delivery)
 
     def start(self) -> None:
         """Begins to hand messages to the handler."""
@@ -196,12 +196,12 @@ class Subscription(Generic[T]):
     async def _run(self) -> None:
         while not self._stopping:
             if self._ready and self._pause_timer is None:
-                await self._hand_out(self._take())
+                await self._deliver(self._take())
             else:
                 self._wake.clear()
                 await self._wake.wait()
 
-    def _take(self) -> list[_Handed[T]]:
+    def _take(self) -> list[_Delivery[T]]:
         ready = self._ready
         batch = [ready.popleft()]
         if not batch[0].alone:
@@ -209,7 +209,7 @@ class Subscription(Generic[T]):
                 batch.append(ready.popleft())
         return batch
 
-    async def _hand_out(self, batch: list[_Handed[T]]) -> None:
+    async def _deliver(self, batch: list[_Delivery[T]]) -> None:
         try:
             await self._handler(batch)
         except asyncio.CancelledError as error:
@@ -221,32 +221,32 @@ class Subscription(Generic[T]):
         except Exception as error:  # noqa: BLE001 - the boundary to handlers; what they raise is judged and reported
             self._batch_failed(batch, error)
         else:
-            self._fruitless = 0
+            self._failed_batches = 0
             if self._group_max < self._batch_max:
                 self._group_max = min(self._batch_max, 2 * self._group_max)
-            for handed in batch:
-                if not handed.kept and not handed.settled:
-                    handed.settled = True
-                    self._acknowledged(handed)
+            for delivery in batch:
+                if not delivery.kept and not delivery.settled:
+                    delivery.settled = True
+                    self._acknowledged(delivery)
 
-    def _batch_failed(self, batch: list[_Handed[T]], error: Exception) -> None:
-        failed = [handed for handed in batch if not handed.kept and not handed.settled]
-        for handed in failed:
-            handed.settled = True
+    def _batch_failed(self, batch: list[_Delivery[T]], error: Exception) -> None:
+        failed = [delivery for delivery in batch if not delivery.kept and not delivery.settled]
+        for delivery in failed:
+            delivery.settled = True
         if len(failed) == 1:
-            handed = failed[0]
-            if passes_by_itself(error) and not handed.alone:
-                handed.alone = len(batch) == 1
+            delivery = failed[0]
+            if is_transient(error) and not delivery.alone:
+                delivery.alone = len(batch) == 1
                 self._pause()
-            self._failed(handed, error)
+            self._failed(delivery, error)
             return
         self._report(batch[0], f"{describe(error)} (a batch of {len(batch)})")
-        if passes_by_itself(error):
+        if is_transient(error):
             self._group_max = max(1, len(batch) // 2)
             self._pause()
-        for handed in failed:
-            successor = self._successor(handed)
-            if passes_by_itself(error):
+        for delivery in failed:
+            successor = self._successor(delivery)
+            if is_transient(error):
                 self._try_later(successor)
             else:
                 successor.alone = True
@@ -254,38 +254,38 @@ class Subscription(Generic[T]):
 
     # ------------------------------------------------------------------ settling
 
-    def _acknowledged(self, handed: _Handed[T]) -> None:
-        self._forget(handed)
-        for token in handed.tokens:
+    def _acknowledged(self, delivery: _Delivery[T]) -> None:
+        self._forget(delivery)
+        for token in delivery.tokens:
             self._settled(token)
 
-    def _failed(self, handed: _Handed[T], error: Exception) -> None:
+    def _failed(self, delivery: _Delivery[T], error: Exception) -> None:
         """One message failed, and no other can be the cause."""
-        successor = self._successor(handed)
-        if not passes_by_itself(error):
+        successor = self._successor(delivery)
+        if not is_transient(error):
             successor.alone = True
             successor.failures += 1
             if successor.failures >= self._limits.deliveries_max:
-                self._give_up(handed, error)
+                self._dead_letter(delivery, error)
                 return
-        self._report(handed, describe(error))
+        self._report(delivery, describe(error))
         self._try_later(successor)
 
-    def _give_up(self, handed: _Handed[T], error: Exception) -> None:
-        letter = DeadLetter(self.subscriber, handed.envelope, handed.attempt, describe(error))
+    def _dead_letter(self, delivery: _Delivery[T], error: Exception) -> None:
+        letter = DeadLetter(self.subscriber, delivery.envelope, delivery.attempt, describe(error))
         self._observe(letter.event)
-        self._forget(handed)
-        self._given_up(letter, handed.tokens)
+        self._forget(delivery)
+        self._dead_lettered(letter, delivery.tokens)
 
-    def _forget(self, handed: _Handed[T]) -> None:
+    def _forget(self, delivery: _Delivery[T]) -> None:
         """It is settled: its aggregate goes on."""
-        message_id = handed.envelope.id
+        message_id = delivery.envelope.id
         del self._unsettled[message_id]
         remembered = self._remembered
         remembered.add(message_id)
         if 2 * len(remembered) >= self._limits.ids_remembered_max:
             self._remembered_before, self._remembered = remembered, set()
-        aggregate = handed.aggregate
+        aggregate = delivery.aggregate
         behind = self._behind[aggregate]
         if not behind:
             del self._behind[aggregate]
@@ -295,15 +295,15 @@ class Subscription(Generic[T]):
             self._behind[aggregate] = None
         self._make_ready(following)
 
-    def _successor(self, handed: _Handed[T]) -> _Handed[T]:
+    def _successor(self, delivery: _Delivery[T]) -> _Delivery[T]:
         """The next handing of the same message. It shares the tokens: duplicates may arrive at any time."""
-        successor = _Handed(self, handed.envelope, handed.attempt + 1, handed.tokens)
-        successor.failures, successor.setbacks, successor.alone = handed.failures, handed.setbacks, handed.alone
-        self._unsettled[handed.envelope.id] = successor
+        successor = _Delivery(self, delivery.envelope, delivery.attempt + 1, delivery.tokens)
+        successor.failures, successor.setbacks, successor.alone = delivery.failures, delivery.setbacks, delivery.alone
+        self._unsettled[delivery.envelope.id] = successor
         return successor
 
-    def _report(self, handed: _Handed[T], error: str) -> None:
-        envelope = handed.envelope
+    def _report(self, delivery: _Delivery[T], error: str) -> None:
+        envelope = delivery.envelope
         self._observe(
             DeliveryFailed(
                 self.subscriber,
@@ -311,26 +311,26 @@ class Subscription(Generic[T]):
                 envelope.tenant_id,
                 envelope.aggregate_id,
                 envelope.correlation_id,
-                handed.attempt,
+                delivery.attempt,
                 error,
             )
         )
 
     # ------------------------------------------------------------------ waiting
 
-    def _make_ready(self, handed: _Handed[T]) -> None:
-        self._ready.append(handed)
+    def _make_ready(self, delivery: _Delivery[T]) -> None:
+        self._ready.append(delivery)
         self._wake.set()
 
     def _delay_s(self, times: int, longest_us: int) -> float:
         """The pause after so many failures in a row; the exponent is bounded because integers are not."""
         return min(self._limits.backoff_initial_us << min(times, 40), longest_us) * _US
 
-    def _try_later(self, handed: _Handed[T]) -> None:
-        at = asyncio.get_running_loop().time() + self._delay_s(handed.setbacks, self._limits.backoff_max_us)
-        handed.setbacks += 1
-        heappush(self._later, (at, next(self._later_numbers), handed))
-        if self._later[0][2] is handed:
+    def _try_later(self, delivery: _Delivery[T]) -> None:
+        at = asyncio.get_running_loop().time() + self._delay_s(delivery.setbacks, self._limits.backoff_max_us)
+        delivery.setbacks += 1
+        heappush(self._later, (at, next(self._later_numbers), delivery))
+        if self._later[0][2] is delivery:
             self._set_later_timer()
 
     def _set_later_timer(self) -> None:
@@ -350,9 +350,9 @@ class Subscription(Generic[T]):
 
     def _pause(self) -> None:
         """Another batch failed for a reason that passes. The first one may have met a single bad message."""
-        self._fruitless += 1
-        if self._fruitless > 1 and self._pause_timer is None:
-            delay_s = self._delay_s(self._fruitless - 2, self._limits.pause_max_us)
+        self._failed_batches += 1
+        if self._failed_batches > 1 and self._pause_timer is None:
+            delay_s = self._delay_s(self._failed_batches - 2, self._limits.pause_max_us)
             self._pause_timer = asyncio.get_running_loop().call_later(delay_s, self._resume)
 
     def _resume(self) -> None:

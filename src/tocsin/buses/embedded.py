@@ -10,10 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,
@@ -46,9 +46,9 @@ class EmbeddedBus:
         self._check = check
         self._observe = observe
         self._subscribers: set[str] = set()
-        self._parts: list[Subscription[_Posting] | Answering] = []
+        self._parts: list[Subscription[_Posting] | RequestDispatcher] = []
         self._by_type: dict[str, list[Subscription[_Posting]]] = {}
-        self._answering: dict[str, Answering] = {}
+        self._dispatchers: dict[str, RequestDispatcher] = {}
         self._completions = Completions()
         self._postings: set[_Posting] = set()
         self._requests: set[asyncio.Future[Envelope]] = set()
@@ -67,7 +67,7 @@ class EmbeddedBus:
             self._limits,
             self._observe,
             settled=self._settled,
-            given_up=self._given_up,
+            dead_lettered=self._dead_lettered,
         )
         self._subscribers.add(subscriber)
         self._parts.append(subscription)
@@ -76,12 +76,14 @@ class EmbeddedBus:
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """See the port."""
-        answering = Answering(subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe)
-        self._parts.append(answering)
+        dispatcher = RequestDispatcher(
+            subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
+        )
+        self._parts.append(dispatcher)
         for name in types:
-            if name in self._answering:
-                raise ValueError(f"{name} has a responder already: {self._answering[name].subscriber!r}")
-            self._answering[name] = answering
+            if name in self._dispatchers:
+                raise ValueError(f"{name} has a responder already: {self._dispatchers[name].subscriber!r}")
+            self._dispatchers[name] = dispatcher
 
     async def start(self) -> None:
         """Begins to deliver, what was posted before included."""
@@ -116,8 +118,8 @@ class EmbeddedBus:
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
         """See the port."""
         self._check(envelope)
-        answering = self._answering.get(envelope.type)
-        if answering is None or self._closed:
+        dispatcher = self._dispatchers.get(envelope.type)
+        if dispatcher is None or self._closed:
             raise BusUnavailable(f"nobody answers {envelope.type}")
         if len(self._requests) >= self._limits.requests_waiting_max:
             raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already")
@@ -133,7 +135,7 @@ class EmbeddedBus:
 
         self._requests.add(future)
         try:
-            answering.offer(envelope, reply)
+            dispatcher.offer(envelope, reply)
             async with asyncio.timeout(timeout_us / 1e6):
                 return await future
         except TimeoutError:
@@ -173,7 +175,7 @@ class EmbeddedBus:
             self._postings.discard(posting)
             self._completions.add(posting.done, None)
 
-    def _given_up(self, letter: DeadLetter, postings: list[_Posting]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, postings: list[_Posting]) -> None:
         self.dead_letters.append(letter)
         for posting in postings:
             self._settled(posting)

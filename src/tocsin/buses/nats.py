@@ -19,7 +19,6 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as Listening
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import DeadLetter, Subscription, describe
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.nats_address import parse_nats_address
@@ -29,6 +28,7 @@ from tocsin.buses.nats_publisher import NatsPublisher
 from tocsin.buses.nats_requests import NatsRequests, read, take_command
 from tocsin.buses.nats_streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.buses.posting import Completions, Done, publish_all
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BrokerConnection,
@@ -58,7 +58,7 @@ class _Arrival(NamedTuple):
         self.consumer.acknowledge(self.reply)
 
 
-class _Dead(NamedTuple):
+class _DeadLetterMessage(NamedTuple):
     """A dead letter on its way to its stream."""
 
     subject: str
@@ -102,16 +102,16 @@ class NatsBus:
         self._responders = responders
         self._subscriptions: dict[str, Subscription[_Arrival]] = {}
         self._types: dict[str, Collection[str]] = {}
-        self._answering: list[tuple[Answering, Collection[str]]] = []
+        self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
         self._completions = Completions()
         self._requests = NatsRequests(limits, check)
         #: Dead letters that their stream has not taken yet.
-        self._dead: deque[_Dead] = deque()
+        self._dead: deque[_DeadLetterMessage] = deque()
         self._attached: _Attached | None = None
         self._detached = asyncio.Event()
-        self._left_behind: list[NatsConnection] = []
+        self._detached_connections: list[NatsConnection] = []
         self._pause_us = limits.nats_reconnect_initial_us
-        self._trouble = ""
+        self._last_failure = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
         self._closed = False
@@ -129,14 +129,16 @@ class NatsBus:
             self._limits,
             self._observe,
             settled=_Arrival.acknowledge,
-            given_up=self._given_up,
+            dead_lettered=self._dead_lettered,
         )
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """See the port. Several nodes may respond; each command goes to one of them."""
         check_name(subscriber)
-        answering = Answering(subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe)
-        self._answering.append((answering, types))
+        dispatcher = RequestDispatcher(
+            subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
+        )
+        self._dispatchers.append((dispatcher, types))
 
     # ------------------------------------------------------------------ life
 
@@ -175,11 +177,11 @@ class NatsBus:
         if self._attached is not None:
             await self._attached.connection.flush()
         self._detach("the bus was closed")
-        await self._close_left_behind()
+        await self._close_detached()
 
     @property
-    def _parts(self) -> list[Subscription[_Arrival] | Answering]:
-        return [*self._subscriptions.values(), *(answering for answering, _ in self._answering)]
+    def _parts(self) -> list[Subscription[_Arrival] | RequestDispatcher]:
+        return [*self._subscriptions.values(), *(dispatcher for dispatcher, _ in self._dispatchers)]
 
     # ------------------------------------------------------------------ sending
 
@@ -247,23 +249,27 @@ class NatsBus:
         self._observe(DeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
         digest = blake2b(message.subject.encode() + message.data, digest_size=16).hexdigest()
         headers = _dead_headers(digest, subscriber, describe(error), 1)
-        self._bury(_Dead(self._subjects.dead(message.subject), message.data, headers, [arrival]))
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subjects.dead(message.subject), message.data, headers, [arrival])
+        )
 
-    def _given_up(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
+    def _dead_lettered(self, letter: DeadLetter, arrivals: list[_Arrival]) -> None:
         envelope = letter.envelope
         headers = _dead_headers(envelope.id, letter.subscriber, letter.error, letter.attempts)
-        self._bury(_Dead(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals))
+        self._send_dead_letter(
+            _DeadLetterMessage(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals)
+        )
 
-    def _bury(self, dead: _Dead) -> None:
+    def _send_dead_letter(self, dead: _DeadLetterMessage) -> None:
         """Sends a dead letter to its stream; its message is acknowledged only when it is there."""
         attached = self._attached
         if attached is None:
             self._dead.append(dead)
             return
         payload = dead.payload[: attached.connection.payload_bytes_max - _HEADER_BYTES_MAX]
-        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._buried, dead))
+        attached.publisher.send(dead.subject, payload, dead.headers, _now_s(), partial(self._dead_letter_stored, dead))
 
-    def _buried(self, dead: _Dead, error: Exception | None) -> None:
+    def _dead_letter_stored(self, dead: _DeadLetterMessage, error: Exception | None) -> None:
         if error is not None:
             self._dead.append(dead)
             return
@@ -292,12 +298,12 @@ class NatsBus:
         try:
             async with limit:
                 await connection.open()
-                looking = loop.create_task(self._look_at(connection))
+                checking = loop.create_task(self._check_connection(connection))
                 try:
                     await ensure_streams(connection, self._subjects, self._owner, self._limits)
                     attached = await self._set_up(connection, lost)
                 finally:
-                    looking.cancel()
+                    checking.cancel()
                     setting_up = False
             if not connection.alive:
                 raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
@@ -314,10 +320,10 @@ class NatsBus:
         self._detached.clear()
         self._attached = attached
 
-    async def _look_at(self, connection: NatsConnection) -> None:
+    async def _check_connection(self, connection: NatsConnection) -> None:
         while True:
             await asyncio.sleep(self._limits.nats_tick_us / 1e6)
-            connection.look()
+            connection.check_alive()
 
     async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
         publisher = NatsPublisher(connection, self._limits, self._completions)
@@ -333,17 +339,17 @@ class NatsBus:
                 consumers.append(NatsConsumer(connection, self._limits, stream, name, arrived, lost))
             for consumer in consumers:
                 await consumer.open(_now_s())
-            for answering, types in self._answering:
-                listening += [await self._listen(connection, answering, name) for name in types]
+            for dispatcher, types in self._dispatchers:
+                listening += [await self._listen(connection, dispatcher, name) for name in types]
         # When this returns, the server knows who listens to what: others may ask at once, by their own connections.
         await connection.synchronize()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
-    async def _listen(self, connection: NatsConnection, answering: Answering, name: str) -> Listening:
+    async def _listen(self, connection: NatsConnection, dispatcher: RequestDispatcher, name: str) -> Listening:
         def received(message: Msg) -> None:
-            take_command(message, connection, answering, self._check, partial(self._subject_of, kind="-cmd"))
+            take_command(message, connection, dispatcher, self._check, partial(self._subject_of, kind="-cmd"))
 
-        queue = answering.subscriber + self._responders
+        queue = dispatcher.subscriber + self._responders
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
 
     def _detach(self, reason: str) -> None:
@@ -351,39 +357,39 @@ class NatsBus:
         attached, self._attached = self._attached, None
         if attached is None:
             return
-        self._left_behind.append(attached.connection)
+        self._detached_connections.append(attached.connection)
         attached.publisher.end(reason)
         self._requests.end(reason)
         for consumer in attached.consumers:
             consumer.stop()
         if not self._closed:
-            self._tell(connected=False, detail=reason)
+            self._report_connection(connected=False, detail=reason)
             self._detached.set()
 
     async def _supervise(self) -> None:
         # Cancelled as an answer comes, the client's calls take the answer, and forget that they were to end.
         while not self._closed:
             await self._detached.wait()
-            await self._close_left_behind()
+            await self._close_detached()
             # Part of it by chance, so that not all nodes come at once to a broker that is back.
             await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
             self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
             try:
                 await self._attach()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
-                self._tell(connected=False, detail=str(error) or describe(error))
+                self._report_connection(connected=False, detail=str(error) or describe(error))
             else:
-                self._tell(connected=True, detail=str(self._address))
+                self._report_connection(connected=True, detail=str(self._address))
 
-    def _tell(self, *, connected: bool, detail: str) -> None:
+    def _report_connection(self, *, connected: bool, detail: str) -> None:
         """The observer hears of changes, not of every attempt."""
-        if connected or detail != self._trouble:
+        if connected or detail != self._last_failure:
             self._observe(BrokerConnection(connected, detail))
-        self._trouble = "" if connected else detail
+        self._last_failure = "" if connected else detail
 
-    async def _close_left_behind(self) -> None:
-        while self._left_behind:
-            await self._left_behind.pop().close()
+    async def _close_detached(self) -> None:
+        while self._detached_connections:
+            await self._detached_connections.pop().close()
 
     async def _tick(self) -> None:
         while True:
@@ -392,14 +398,14 @@ class NatsBus:
             if attached is None:
                 continue
             now_s = _now_s()
-            attached.connection.look()
+            attached.connection.check_alive()
             attached.publisher.expire(now_s)
             for consumer in attached.consumers:
                 consumer.tick(now_s)
             if now_s - attached.since_s > self._limits.nats_reconnect_max_us / 1e6:
                 self._pause_us = self._limits.nats_reconnect_initial_us
             for _ in range(len(self._dead)):
-                self._bury(self._dead.popleft())
+                self._send_dead_letter(self._dead.popleft())
 
 
 def _dead_headers(message_id: str, subscriber: str, error: str, deliveries: int) -> dict[str, str]:

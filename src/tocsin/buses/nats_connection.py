@@ -47,7 +47,7 @@ class NatsConnection:
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
         self._written.set()
-        self._pump: asyncio.Task[None] | None = None
+        self._sender: asyncio.Task[None] | None = None
         self._ended = False
         #: What the broker or the socket complained about last.
         self.last_error = ""
@@ -89,7 +89,7 @@ class NatsConnection:
             raise ConfigError(
                 f"the NATS server at {address} is version {version.major}.{version.minor}; 2.10 or newer is needed"
             )
-        self._pump = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
+        self._sender = asyncio.get_running_loop().create_task(self._send_all(), name="nats sending")
 
     @property
     def alive(self) -> bool:
@@ -172,12 +172,12 @@ class NatsConnection:
     async def close(self) -> None:
         """Ends it; what `send` was given before may be lost. Idempotent."""
         self._ended = True
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait([self._pump])
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.wait([self._sender])
         await self._abandon()
 
-    def look(self) -> None:
+    def check_alive(self) -> None:
         """Notices an end that the client failed to tell."""
         if not self._ended and not self._client.is_connected:
             self._end("the connection was closed")
@@ -199,7 +199,7 @@ class NatsConnection:
         except (NatsError, OSError) as error:
             # The sender hears of it when no confirmation comes, or when the connection's end is noticed.
             self.last_error = _text(error)
-            self.look()
+            self.check_alive()
 
     async def _noticed(self, error: Exception) -> None:
         self.last_error = _text(error)

@@ -53,13 +53,13 @@ class NatsConsumer:
         self._asked = 0
         #: By reply subject, when the broker last heard of it; the longest ago first.
         self._in_hand: dict[str, float] = {}
-        self._heard_s = 0.0
+        self._last_received_s = 0.0
         self._now_s = 0.0
         self._stopped = False
 
     async def open(self, now_s: float) -> None:
         """Begins to pull."""
-        self._heard_s = self._now_s = now_s
+        self._last_received_s = self._now_s = now_s
         self._inbox = self._connection.new_inbox()
         await self._connection.listen(self._inbox, self._received)
         self._pull()
@@ -77,7 +77,7 @@ class NatsConsumer:
     def tick(self, now_s: float) -> None:
         """Time has passed: signs of life, ours and the broker's. In a pause between two looks that is longer than it should
         be, this process stood still, and what came is still to be read: it is no silence of the broker's."""
-        self._heard_s += max(now_s - self._now_s - self._pause_max_s, 0)
+        self._last_received_s += max(now_s - self._now_s - self._pause_max_s, 0)
         self._now_s = now_s
         late = []
         for token, touched_s in self._in_hand.items():
@@ -88,7 +88,7 @@ class NatsConsumer:
             del self._in_hand[token]
             self._in_hand[token] = now_s
             self._connection.send(token, _PROGRESS)
-        if self._asked and now_s - self._heard_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
+        if self._asked and now_s - self._last_received_s > _HEARTBEATS_MISSED_MAX * self._heartbeat_us / 1e6:
             self._stalled(f"nothing was heard of the consumer {self._name}")
         else:
             self._pull()
@@ -102,12 +102,12 @@ class NatsConsumer:
             size = min(room, self._fetch_max)
             request = {"batch": size, "expires": self._expires_us * 1_000, "idle_heartbeat": self._heartbeat_us * 1_000}
             if not self._asked:
-                self._heard_s = self._now_s
+                self._last_received_s = self._now_s
             self._asked += size
             self._connection.send(self._next, msgspec.json.encode(request), self._inbox)
 
     def _received(self, message: Msg) -> None:
-        self._heard_s = self._now_s
+        self._last_received_s = self._now_s
         headers = message.headers
         if headers and not message.reply and (status := headers.get("Status")):
             self._status(status, headers)

@@ -10,10 +10,10 @@ from itertools import count
 import msgspec
 from nats.aio.msg import Msg
 
-from tocsin.buses.answering import Answering
 from tocsin.buses.delivery import describe
 from tocsin.buses.limits import BusLimits
 from tocsin.buses.nats_connection import NatsConnection
+from tocsin.buses.request_dispatcher import RequestDispatcher
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import TocsinError
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, CommandFailed, InvalidMessage, RequestUnanswered
@@ -92,7 +92,11 @@ class NatsRequests:
 
 
 def take_command(
-    message: Msg, connection: NatsConnection, answering: Answering, check: Check, subject: Callable[[Envelope], str]
+    message: Msg,
+    connection: NatsConnection,
+    dispatcher: RequestDispatcher,
+    check: Check,
+    subject: Callable[[Envelope], str],
 ) -> None:
     """Hands a command that came to its responder; what has a wrong form is answered at once. `subject` tells where an
     envelope belongs."""
@@ -104,7 +108,7 @@ def take_command(
     except InvalidMessage as error:
         reply(error)
     else:
-        answering.offer(envelope, reply)
+        dispatcher.offer(envelope, reply)
 
 
 def _send_reply(connection: NatsConnection, subject: str, answer: Envelope | Exception) -> None:

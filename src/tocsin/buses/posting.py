@@ -14,17 +14,17 @@ class Completions:
     """Calls senders back: soon, never at once, many with one step of the event loop."""
 
     def __init__(self) -> None:
-        self._told: list[tuple[Done, Exception | None]] = []
+        self._pending: list[tuple[Done, Exception | None]] = []
 
     def add(self, done: Done, error: Exception | None) -> None:
         """`done` will be called with `error`."""
-        if not self._told:
-            asyncio.get_running_loop().call_soon(self._tell)
-        self._told.append((done, error))
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._run)
+        self._pending.append((done, error))
 
-    def _tell(self) -> None:
-        told, self._told = self._told, []
-        for done, error in told:
+    def _run(self) -> None:
+        pending, self._pending = self._pending, []
+        for done, error in pending:
             done(error)
 
 

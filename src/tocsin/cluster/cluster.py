@@ -13,19 +13,19 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.stream import Called, dial
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.stream import AcceptedConnection, dial
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.http.access import without_key
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport
 from tocsin.ports.observer import Event, PeerRefused
 
-Serve = Callable[[Http], Awaitable[HttpAnswer]]
+Serve = Callable[[RelayedRequest], Awaitable[RelayedResponse]]
 
 
-async def _serves_nothing(request: Http) -> HttpAnswer:
-    return HttpAnswer(request.id, 0, [], b"")
+async def _serves_nothing(request: RelayedRequest) -> RelayedResponse:
+    return RelayedResponse(request.id, 0, [], b"")
 
 
 def _counts_nothing(after_us: int) -> None:
@@ -62,14 +62,14 @@ class Cluster:
         self._dial: Dial = dial_with or partial(dial, limits, secret, own)
         self._links: dict[bytes, PeerLink] = {}
         self._sessions: dict[bytes, PeerSession] = {}
-        self._strangers: dict[Called, None] = {}
+        self._unauthenticated: dict[AcceptedConnection, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         #: Where the service agent was found, until that turns out to be wrong.
         self._agent_at: bytes | None = None
         self._agent_takes_hashes = False
         self._search: asyncio.Future[bytes | None] | None = None
-        self._telling = False
+        self._announcing = False
         #: Serves HTTP requests that other nodes bring.
         self.serve: Serve = _serves_nothing
         #: What this node has counted in points that began after an instant.
@@ -102,7 +102,7 @@ class Cluster:
         """Nothing goes in or out any more. Idempotent."""
         if self._server is not None:
             self._server.close()
-        self._telling = True
+        self._announcing = True
         self.router.close()
         for link in self._links.values():
             link.close()
@@ -121,8 +121,10 @@ class Cluster:
 
     # ------------------------------------------------------------------ the asked side
 
-    def _called(self) -> Called:
-        return Called(self._limits, self._secret, self._own, self.arrived, self._refused, self._strangers)
+    def _called(self) -> AcceptedConnection:
+        return AcceptedConnection(
+            self._limits, self._secret, self._own, self.arrived, self._refused, self._unauthenticated
+        )
 
     def _refused(self, address: str, reason: str) -> None:
         self._observe(PeerRefused(address, reason))
@@ -159,7 +161,7 @@ class Cluster:
     def _statistics(self, after_us: int) -> StatisticsReport | None:
         return self.statistics_here(after_us)
 
-    async def _serve(self, request: Http) -> HttpAnswer:
+    async def _serve(self, request: RelayedRequest) -> RelayedResponse:
         return await self.serve(request)
 
     # ------------------------------------------------------------------ the asking side
@@ -182,15 +184,15 @@ class Cluster:
 
     def announce(self) -> None:
         """Has the other nodes look who owns what, soon."""
-        if not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell)
+        if not self._announcing:
+            self._announcing = True
+            asyncio.get_running_loop().call_soon(self._announce_now)
 
-    def _tell(self) -> None:
-        self._telling = False
+    def _announce_now(self) -> None:
+        self._announcing = False
         others = self._placement.others()
         for incarnation, address in others.items():
-            self.link(incarnation, address).look()
+            self.link(incarnation, address).announce_ownership()
 
     def _forget_gone(self) -> None:
         """Nodes come and go; each start of one has a link of its own."""
@@ -248,7 +250,7 @@ class Cluster:
 
     async def ask_agent(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str = ""
-    ) -> HttpAnswer | None:
+    ) -> RelayedResponse | None:
         """The answer of the node that runs the service agent; None when no node runs it now: certainly nobody has served
         the request then. Unavailable when it may have been served."""
         node = self._agent_at or await self._find_agent()
@@ -275,10 +277,10 @@ class Cluster:
     async def _find_agent(self) -> bytes | None:
         """The first node that says that the agent runs there. However many ask at once, the others are asked once."""
         if self._search is None or self._search.done():
-            self._search = asyncio.ensure_future(self._look_for_agent())
+            self._search = asyncio.ensure_future(self._search_agent())
         return await asyncio.shield(self._search)
 
-    async def _look_for_agent(self) -> bytes | None:
+    async def _search_agent(self) -> bytes | None:
         asked = {
             asyncio.ensure_future(self.link(incarnation, address).ask()): incarnation
             for incarnation, address in self._placement.others().items()
@@ -297,7 +299,7 @@ class Cluster:
                 question.cancel()
         return None
 
-    async def _request(self, request: Coroutine[Any, Any, HttpAnswer]) -> HttpAnswer:
+    async def _request(self, request: Coroutine[Any, Any, RelayedResponse]) -> RelayedResponse:
         try:
             async with asyncio.timeout(self._limits.agent_timeout_us / 1e6):
                 return await request

@@ -21,25 +21,25 @@ from typing import Any
 from tocsin.cluster.channel import Channel, Dial, PeerUnreachable
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
-    Answer,
-    Answers,
-    Ask,
-    Bye,
-    Http,
-    HttpAnswer,
-    Look,
-    Op,
-    Ops,
-    PeerConfused,
-    Refresh,
-    Refreshed,
-    Report,
+    Goodbye,
+    NamespacesRefreshed,
+    OwnershipChanged,
+    PeerProtocolError,
+    PeerReport,
+    PeerRequest,
+    PeerWrite,
+    PeerWrites,
+    RefreshNamespaces,
+    RelayedRequest,
+    RelayedResponse,
+    ReportRequest,
     Tick,
-    ToOwner,
+    WriteResult,
+    WriteResults,
+    decode_reply,
+    decode_result,
     encode,
-    op_of,
-    read_to_asker,
-    result_of,
+    encode_write,
 )
 from tocsin.model.errors import (
     Overloaded,
@@ -101,19 +101,19 @@ class PeerLink:
         self._last_id = 0
         self._tick = 0
         self._tick_at = 0
-        self._heard_at = 0
+        self._last_received_at = 0
         self._queue: deque[_Sent] = deque()
         self._in_flight: dict[int, _Sent] = {}
-        self._doubtful: list[_Sent] = []
+        self._in_doubt: list[_Sent] = []
         self._asked: dict[int, asyncio.Future[Any]] = {}
-        self._unsent: list[ToOwner] = []
+        self._unsent: list[PeerRequest] = []
         self._flush_planned = False
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def idle(self) -> bool:
         """Whether nothing waits for it."""
-        return not (self._queue or self._in_flight or self._doubtful or self._asked or self._dialing)
+        return not (self._queue or self._in_flight or self._in_doubt or self._asked or self._dialing)
 
     # ------------------------------------------------------------------ what is asked of it
 
@@ -124,27 +124,27 @@ class PeerLink:
         self._queue.append(_Sent(write, epoch, settle))
         self._plan_flush()
 
-    def look(self) -> None:
+    def announce_ownership(self) -> None:
         """Tells the other node that ownership has changed, if it can be reached at once."""
-        self._say(Look())
+        self._send_message(OwnershipChanged())
 
     async def ask(self) -> NodeReport:
         """How the other node is; Unavailable."""
-        answer = await self._answer_to(lambda number: Ask(number))
-        assert isinstance(answer, Report)
+        answer = await self._exchange(lambda number: ReportRequest(number))
+        assert isinstance(answer, PeerReport)
         return answer.report
 
     async def ask_statistics(self, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """The same, with what it has counted in points that began after an instant; None from a release that doesn't tell."""
-        answer = await self._answer_to(lambda number: Ask(number, after_us))
-        assert isinstance(answer, Report)
+        answer = await self._exchange(lambda number: ReportRequest(number, after_us))
+        assert isinstance(answer, PeerReport)
         return answer.report, answer.statistics
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces, since it was asked; Unavailable. A release that doesn't know
         the question never answers it."""
-        answer = await self._answer_to(lambda number: Refresh(number))
-        assert isinstance(answer, Refreshed)
+        answer = await self._exchange(lambda number: RefreshNamespaces(number))
+        assert isinstance(answer, NamespacesRefreshed)
 
     async def request(
         self,
@@ -154,24 +154,26 @@ class PeerLink:
         body: bytes,
         key_hash: str = "",
         client: str = "",
-    ) -> HttpAnswer:
+    ) -> RelayedResponse:
         """The other node's answer to an HTTP request; NotSent, or Unavailable when it may have been served."""
-        answer = await self._answer_to(lambda number: Http(number, method, target, headers, body, key_hash, client))
-        assert isinstance(answer, HttpAnswer)
+        answer = await self._exchange(
+            lambda number: RelayedRequest(number, method, target, headers, body, key_hash, client)
+        )
+        assert isinstance(answer, RelayedResponse)
         return answer
 
-    async def _answer_to(self, make: Callable[[int], ToOwner]) -> Any:
+    async def _exchange(self, make: Callable[[int], PeerRequest]) -> Any:
         self._last_id += 1
         number = self._last_id
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
         try:
-            self._say(make(number))
+            self._send_message(make(number))
             return await answer
         finally:
             self._asked.pop(number, None)
 
-    def _say(self, message: ToOwner) -> None:
+    def _send_message(self, message: PeerRequest) -> None:
         if self._channel is not None and self._tick:
             self._channel.send(encode(message))
         else:
@@ -187,8 +189,8 @@ class PeerLink:
         if self._sweep is not None:
             self._sweep.cancel()
         self._gone("the node stops")
-        doubtful, self._doubtful = self._doubtful, []
-        self._tell_unknown(doubtful)
+        doubtful, self._in_doubt = self._in_doubt, []
+        self._settle_unknown(doubtful)
 
     # ------------------------------------------------------------------ sending
 
@@ -212,7 +214,7 @@ class PeerLink:
         self._keep_watch()
 
     def _send_frame(self, now: int) -> None:
-        limits, ops, size = self._limits, list[Op](), 0
+        limits, ops, size = self._limits, list[PeerWrite](), 0
         room = min(limits.frame_writes_max, limits.in_flight_max - len(self._in_flight))
         while self._queue and len(ops) < room and size < limits.frame_fill_bytes:
             sent = self._queue.popleft()
@@ -222,25 +224,25 @@ class PeerLink:
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
-            op = op_of(sent.write, self._last_id, sent.epoch, budget_us)
+            op = encode_write(sent.write, self._last_id, sent.epoch, budget_us)
             size += len(op.body)
             ops.append(op)
         if ops:
             self._send_ops(ops, now)
             self._observe(WritesSent(len(ops)))
 
-    def _send_ops(self, ops: list[Op], now: int) -> None:
+    def _send_ops(self, ops: list[PeerWrite], now: int) -> None:
         assert self._channel is not None
-        self._channel.send(encode(Ops(self._tick, now - self._tick_at, ops)))
+        self._channel.send(encode(PeerWrites(self._tick, now - self._tick_at, ops)))
 
     # ------------------------------------------------------------------ the connection
 
     def _connect(self) -> None:
         if not (self._dialing or self._closed or self._channel is not None):
             self._dialing = True
-            self._spawn(self._meet())
+            self._spawn(self._dial_once())
 
-    async def _meet(self) -> None:
+    async def _dial_once(self) -> None:
         try:
             await self._dial(self.incarnation, self.address, self)
         except PeerUnreachable as error:
@@ -251,7 +253,7 @@ class PeerLink:
         finally:
             self._dialing = False
         # A connection may be lost again before this is told that it was made.
-        if self._channel is None and (self._queue or self._doubtful or self._unsent):
+        if self._channel is None and (self._queue or self._in_doubt or self._unsent):
             self._connect()
             self._keep_watch()
 
@@ -261,11 +263,11 @@ class PeerLink:
             channel.abort()
             return
         self._channel = channel
-        self._heard_at = self._clock.boottime_us()
+        self._last_received_at = self._clock.boottime_us()
         self._observe(PeerConnected(self.address))
         # The other node has forgotten the former connection, with whatever of it was unread.
-        doubtful, self._doubtful = self._doubtful, []
-        self._tell_unknown(doubtful)
+        doubtful, self._in_doubt = self._in_doubt, []
+        self._settle_unknown(doubtful)
         self._keep_watch()
 
     def lost(self, reason: str) -> None:
@@ -278,18 +280,18 @@ class PeerLink:
     def _gone(self, reason: str) -> None:
         """There is no connection now: what was not sent goes elsewhere, what was is in doubt."""
         self._channel, self._tick = None, 0
-        unsent = {message.id for message in self._unsent if not isinstance(message, Look | Ops)}
+        unsent = {message.id for message in self._unsent if not isinstance(message, OwnershipChanged | PeerWrites)}
         self._unsent.clear()
         for number, answer in self._asked.items():
             if not answer.done():
                 error = NotSent if number in unsent else Unavailable
                 answer.set_exception(error(f"node {self.address} can't be reached: {reason}"))
-        self._doubtful += self._in_flight.values()
+        self._in_doubt += self._in_flight.values()
         self._in_flight.clear()
         queue, self._queue = self._queue, deque()
         for sent in queue:
             sent.settle(ShardMoved(f"node {self.address} can't be reached: {reason}"))
-        if self._doubtful and not self._closed:
+        if self._in_doubt and not self._closed:
             self._connect()
             self._keep_watch()
 
@@ -301,20 +303,22 @@ class PeerLink:
 
     def received(self, payload: bytes) -> None:
         """See End."""
-        self._heard_at = self._clock.boottime_us()
+        self._last_received_at = self._clock.boottime_us()
         try:
-            message = read_to_asker(payload)
+            message = decode_reply(payload)
             if message is not None:
                 self._take(message)
-        except PeerConfused as error:
+        except PeerProtocolError as error:
             self._break_off(f"it said what can't be understood: {error}")
 
-    def _take(self, message: Tick | Answers | Report | Refreshed | HttpAnswer | Bye) -> None:
-        if isinstance(message, Answers):
+    def _take(
+        self, message: Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
+    ) -> None:
+        if isinstance(message, WriteResults):
             self._settle(message.answers)
         elif isinstance(message, Tick):
             self._ticked(message.number)
-        elif isinstance(message, Bye):
+        elif isinstance(message, Goodbye):
             self._left(message.last_id)
         else:
             answer = self._asked.get(message.id)
@@ -322,7 +326,7 @@ class PeerLink:
                 answer.set_result(message)
 
     def _ticked(self, number: int) -> None:
-        self._tick, self._tick_at = number, self._heard_at
+        self._tick, self._tick_at = number, self._last_received_at
         assert self._channel is not None
         for message in self._unsent:
             self._channel.send(encode(message))
@@ -330,9 +334,9 @@ class PeerLink:
         if self._queue:
             self._plan_flush()
         else:
-            self._send_ops([], self._heard_at)
+            self._send_ops([], self._last_received_at)
 
-    def _settle(self, answers: list[Answer]) -> None:
+    def _settle(self, answers: list[WriteResult]) -> None:
         moved = done = 0
         for answer in answers:
             sent = self._in_flight.pop(answer.id, None)
@@ -371,7 +375,7 @@ class PeerLink:
     # ------------------------------------------------------------------ doubt and silence
 
     def _keep_watch(self) -> None:
-        waiting = self._queue or self._in_flight or self._doubtful
+        waiting = self._queue or self._in_flight or self._in_doubt
         if self._sweep is None and not self._closed and (waiting or self._channel):
             delay_s = self._limits.tick_interval_us / 4e6
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
@@ -379,17 +383,17 @@ class PeerLink:
     def _watch(self) -> None:
         self._sweep = None
         now, limits = self._clock.boottime_us(), self._limits
-        if self._channel is not None and now - self._heard_at > limits.silence_max_us:
+        if self._channel is not None and now - self._last_received_at > limits.silence_max_us:
             self._break_off("it has fallen silent")
-        if self._doubtful:
-            settled = [sent for sent in self._doubtful if self._is_over(sent, now)]
+        if self._in_doubt:
+            settled = [sent for sent in self._in_doubt if self._is_over(sent, now)]
             if settled:
                 over = set(settled)
-                self._doubtful = [sent for sent in self._doubtful if sent not in over]
-                self._tell_unknown(settled)
+                self._in_doubt = [sent for sent in self._in_doubt if sent not in over]
+                self._settle_unknown(settled)
         late_us = now - limits.answer_grace_us
         late = [number for number, sent in self._in_flight.items() if sent.write.deadline_us < late_us]
-        self._tell_unknown([self._in_flight.pop(number) for number in late])
+        self._settle_unknown([self._in_flight.pop(number) for number in late])
         self._drop_expired(now)
         self._keep_watch()
 
@@ -410,7 +414,7 @@ class PeerLink:
         owner = self._placement.owner(sent.write.shard_id)
         return owner is not None and owner.epoch > sent.epoch
 
-    def _tell_unknown(self, writes: list[_Sent]) -> None:
+    def _settle_unknown(self, writes: list[_Sent]) -> None:
         self._count("unknown", len(writes))
         for sent in writes:
             sent.settle(ShardUnavailable("whether it was written is unknown; try again"))
@@ -420,9 +424,9 @@ class PeerLink:
             self._observe(WritesForwarded(outcome, writes))
 
 
-def _read(answer: Answer, write: Write) -> Written | TocsinError | None:
+def _read(answer: WriteResult, write: Write) -> Written | TocsinError | None:
     """The answer. A timer that only a newer release can read was written all the same; the client has to ask again."""
     try:
-        return result_of(answer, write.timer)
+        return decode_result(answer, write.timer)
     except RecordUndecodable as error:
         return ShardUnavailable(f"it was written, and the answer can't be read by this release: {error}")

@@ -57,7 +57,7 @@ class Router:
         """See Forwarder."""
         if self._closed:
             raise ShardMoved("the node stops")
-        if write.shard_id not in self._by_shard and self._go(write, settle):
+        if write.shard_id not in self._by_shard and self._dispatch(write, settle):
             return
         if self._count >= self._limits.waiting_max:
             raise Overloaded(f"{self._count} writes wait for owners of their shards already (cluster.waiting_max)")
@@ -73,7 +73,7 @@ class Router:
             for entry in waiting:
                 entry.settle(ShardMoved("the node stops"))
 
-    def _go(self, write: Write, settle: Settle) -> bool:
+    def _dispatch(self, write: Write, settle: Settle) -> bool:
         """Hands the write to the owner; False when there is nobody to hand it to."""
         owner = self._placement.owner(write.shard_id)
         if owner is None:
@@ -121,9 +121,9 @@ class Router:
     def _refreshed(self) -> None:
         if self._by_shard and not self._retry_planned and not self._closed:
             self._retry_planned = True
-            asyncio.get_running_loop().call_soon(self._on_look)
+            asyncio.get_running_loop().call_soon(self._retry_now)
 
-    def _on_look(self) -> None:
+    def _retry_now(self) -> None:
         self._retry_planned = False
         self._retry()
 
@@ -137,14 +137,14 @@ class Router:
                 if entry.write.deadline_us <= now:
                     waiting.popleft()
                     entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
-                elif self._go(entry.write, entry.settle):
+                elif self._dispatch(entry.write, entry.settle):
                     waiting.popleft()
                 else:
                     break
             for entry in waiting:
-                self._again(shard_id, entry, now)
+                self._requeue(shard_id, entry, now)
 
-    def _again(self, shard_id: int, entry: _Waiting, now: int) -> None:
+    def _requeue(self, shard_id: int, entry: _Waiting, now: int) -> None:
         if entry.write.deadline_us <= now:
             entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
             return

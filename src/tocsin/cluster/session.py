@@ -10,23 +10,23 @@ from typing import Any
 from tocsin.cluster.channel import Channel
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
-    Answer,
-    Answers,
-    Ask,
-    Bye,
-    Http,
-    HttpAnswer,
-    Op,
-    Ops,
-    PeerConfused,
-    Refresh,
-    Refreshed,
-    Report,
+    Goodbye,
+    NamespacesRefreshed,
+    PeerProtocolError,
+    PeerReport,
+    PeerWrite,
+    PeerWrites,
+    RefreshNamespaces,
+    RelayedRequest,
+    RelayedResponse,
+    ReportRequest,
     Tick,
-    answer_of,
+    WriteResult,
+    WriteResults,
+    decode_request,
+    decode_write,
     encode,
-    read_to_owner,
-    write_of,
+    encode_result,
 )
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.clock import Clock
@@ -48,7 +48,7 @@ class PeerSession:
         placement: Placement,
         report: Callable[[], NodeReport],
         statistics: Callable[[int], StatisticsReport | None],
-        serve: Callable[[Http], Awaitable[HttpAnswer]],
+        serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
         clock: Clock,
         limits: ClusterLimits,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
@@ -69,10 +69,10 @@ class PeerSession:
         self._number = 0
         self._ticks: dict[int, int] = {}
         self._under_way = 0
-        self._answers: list[Answer] = []
+        self._answers: list[WriteResult] = []
         self._flush_planned = False
         self._timer: asyncio.TimerHandle | None = None
-        self._heard_at = clock.boottime_us()
+        self._last_received_at = clock.boottime_us()
         self.quiet = asyncio.Event()
         self.quiet.set()
 
@@ -98,14 +98,14 @@ class PeerSession:
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
-        self._channel.send(encode(Bye(self._last_id)))
+        self._channel.send(encode(Goodbye(self._last_id)))
         self._channel.close()
 
     # ------------------------------------------------------------------ time
 
     def _tick(self) -> None:
         now = self._clock.boottime_us()
-        if now - self._heard_at > 2 * self._limits.silence_max_us:
+        if now - self._last_received_at > 2 * self._limits.silence_max_us:
             # It answers each tick.
             self.lost("it has fallen silent")
             self.void()
@@ -122,41 +122,44 @@ class PeerSession:
         """See End."""
         if self._void:
             return
-        self._heard_at = self._clock.boottime_us()
+        self._last_received_at = self._clock.boottime_us()
         try:
-            message = read_to_owner(payload)
-            if isinstance(message, Ops):
+            message = decode_request(payload)
+            if isinstance(message, PeerWrites):
                 self._take(message)
-            elif isinstance(message, Ask):
+            elif isinstance(message, ReportRequest):
                 self._last_id = max(self._last_id, message.id)
                 after_us = message.statistics_after
                 statistics = None if after_us is None else self._statistics(after_us)
-                self._channel.send(encode(Report(message.id, self._report(), statistics)))
-            elif isinstance(message, Refresh):
+                self._channel.send(encode(PeerReport(message.id, self._report(), statistics)))
+            elif isinstance(message, RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._refresh(message.id))
-            elif isinstance(message, Http):
+            elif isinstance(message, RelayedRequest):
                 self._last_id = max(self._last_id, message.id)
                 self._spawn(self._relay(message))
             elif message is not None:
                 self._placement.refresh()
-        except PeerConfused as error:
+        except PeerProtocolError as error:
             self.lost(str(error))
             self.void()
 
-    def _take(self, message: Ops) -> None:
+    def _take(self, message: PeerWrites) -> None:
         issued = self._ticks.get(message.tick)
-        unread: list[tuple[Op, Write]] = []
+        unread: list[tuple[PeerWrite, Write]] = []
         for op in message.ops:
             if op.id <= self._last_id:
                 continue
             self._last_id = op.id
             self._under_way += 1
             try:
-                if issued is None or self._heard_at - issued - message.elapsed_us > self._limits.message_age_max_us:
+                if (
+                    issued is None
+                    or self._last_received_at - issued - message.elapsed_us > self._limits.message_age_max_us
+                ):
                     # Whoever sent it may be dead by now, and its client have written again by another way.
                     raise ShardMoved("it was under way for too long")
-                write = _write_of(op, issued + message.elapsed_us + op.budget_us)
+                write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
                 if self._local.knows_namespace(op.namespace, op.namespace_version):
                     self._accept(op, write)
                 else:
@@ -168,7 +171,7 @@ class PeerSession:
         if unread:
             self._spawn(self._accept_informed(unread))
 
-    async def _accept_informed(self, writes: list[tuple[Op, Write]]) -> None:
+    async def _accept_informed(self, writes: list[tuple[PeerWrite, Write]]) -> None:
         """Their senders know namespaces, or changes of them, of which this node has not read yet (rule 23)."""
         failure: TocsinError | None = None
         try:
@@ -192,12 +195,12 @@ class PeerSession:
         except TocsinError:
             # Whoever asks does not wait for ever, and asks again.
             return
-        self._send_alone(encode(Refreshed(number)))
+        self._send_alone(encode(NamespacesRefreshed(number)))
 
-    def _accept(self, op: Op, write: Write) -> None:
+    def _accept(self, op: PeerWrite, write: Write) -> None:
         self._local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
 
-    async def _relay(self, request: Http) -> None:
+    async def _relay(self, request: RelayedRequest) -> None:
         try:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
@@ -218,7 +221,7 @@ class PeerSession:
 
     def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
         self._under_way -= 1
-        self._answers.append(answer_of(number, result, brief=brief))
+        self._answers.append(encode_result(number, result, brief=brief))
         if not self._flush_planned:
             self._flush_planned = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -228,13 +231,13 @@ class PeerSession:
         answers, self._answers = self._answers, []
         if not self._void:
             for frame in self._frames(answers):
-                self._channel.send(encode(Answers(frame)))
+                self._channel.send(encode(WriteResults(frame)))
         if not self._under_way:
             self.quiet.set()
 
-    def _frames(self, answers: list[Answer]) -> Iterator[list[Answer]]:
+    def _frames(self, answers: list[WriteResult]) -> Iterator[list[WriteResult]]:
         """The answers in messages that the other node takes: they bring whole timers."""
-        limits, frame, size = self._limits, list[Answer](), 0
+        limits, frame, size = self._limits, list[WriteResult](), 0
         for answer in answers:
             frame.append(answer)
             size += len(answer.record)
@@ -256,13 +259,13 @@ class PeerSession:
         self._ended(self)
 
 
-def _write_of(op: Op, deadline_us: int) -> Write:
+def _decode_write(op: PeerWrite, deadline_us: int) -> Write:
     try:
-        return write_of(op, deadline_us)
+        return decode_write(op, deadline_us)
     except RecordUndecodable as error:
         # Of a newer release, perhaps; nothing was written.
         raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
 
 
-def _failed(request: Http, why: str) -> HttpAnswer:
-    return HttpAnswer(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())
+def _failed(request: RelayedRequest, why: str) -> RelayedResponse:
+    return RelayedResponse(request.id, 500, [(b"content-type", b"text/plain; charset=utf-8")], why.encode())

@@ -12,14 +12,14 @@ from typing import cast
 from tocsin.cluster.channel import CallerEnd, Channel, End, PeerUnreachable
 from tocsin.cluster.handshake import HELLO_BYTES, MAC_BYTES, PROOF_BYTES, WELCOME_BYTES, Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import PeerConfused
+from tocsin.cluster.wire import PeerProtocolError
 
 _LENGTH_BYTES = 4
 #: What is sent instead of a welcome to whoever doesn't know the secret.
 _REFUSED = b"\0" * WELCOME_BYTES
 
 
-class Stream(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     """One connection. Subclasses do the handshake, and set the seals and the end when it has succeeded."""
 
     def __init__(self, limits: ClusterLimits) -> None:
@@ -87,9 +87,9 @@ class Stream(asyncio.Protocol):
             return
         self._buffer += data
         try:
-            while not self._over and (self._shake() if self._incoming is None else self._frame()):
+            while not self._over and (self._advance_handshake() if self._incoming is None else self._frame()):
                 pass
-        except PeerConfused as error:
+        except PeerProtocolError as error:
             end = self._end
             self.abort()
             if end is not None:
@@ -110,24 +110,24 @@ class Stream(asyncio.Protocol):
             return False
         size = int.from_bytes(buffer[:_LENGTH_BYTES], "big")
         if size > self._limits.frame_bytes_max:
-            raise PeerConfused(f"a message of {size} bytes")
+            raise PeerProtocolError(f"a message of {size} bytes")
         whole = self._take(head + size)
         if whole is None:
             return False
         payload = whole[head:]
         assert self._incoming is not None
         if not self._incoming.fits(payload, whole[_LENGTH_BYTES:head]):
-            raise PeerConfused("a message that was not sent so")
+            raise PeerProtocolError("a message that was not sent so")
         if self._end is not None:
             self._end.received(payload)
         return True
 
-    def _shake(self) -> bool:
+    def _advance_handshake(self) -> bool:
         """The next step of the handshake; False when it needs more bytes."""
         raise NotImplementedError
 
 
-class Called(Stream):
+class AcceptedConnection(PeerConnection):
     """A connection that another node made. `arrived` is called once it has proven itself, with its incarnation, and
     returns who is to be told what it sends."""
 
@@ -138,43 +138,43 @@ class Called(Stream):
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
         refused: Callable[[str, str], None],
-        strangers: dict[Called, None],
+        unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
         self._handshake = Handshake(secret, own, os.urandom(32))
         self._arrived = arrived
         self._refused = refused
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         super().connection_made(transport)
-        if len(self._strangers) >= self._limits.strangers_max:
+        if len(self._unauthenticated) >= self._limits.strangers_max:
             # The one that has been silent for longest goes: who belongs here proves it at once, and must not be kept out.
-            eldest = next(iter(self._strangers))
-            del self._strangers[eldest]
+            eldest = next(iter(self._unauthenticated))
+            del self._unauthenticated[eldest]
             eldest.abort()
-        self._strangers[self] = None
+        self._unauthenticated[self] = None
         self._late = asyncio.get_running_loop().call_later(self._limits.connect_timeout_us / 1e6, self.abort)
         assert self._transport is not None
         self._transport.write(self._handshake.hello())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        self._known()
+        self._leave_unauthenticated()
         super().connection_lost(exc)
 
-    def _known(self) -> None:
-        self._strangers.pop(self, None)
+    def _leave_unauthenticated(self) -> None:
+        self._unauthenticated.pop(self, None)
         if self._late is not None:
             self._late.cancel()
 
-    def _shake(self) -> bool:
+    def _advance_handshake(self) -> bool:
         proof = self._take(PROOF_BYTES)
         if proof is None:
             return False
-        self._known()
+        self._leave_unauthenticated()
         assert self._transport is not None
         accepted = self._handshake.check_proof(proof)
         if accepted is None:
@@ -190,18 +190,18 @@ class Called(Stream):
         return True
 
 
-class Caller(Stream):
+class DialedConnection(PeerConnection):
     """A connection that this node makes. `met` is done when both have proven themselves."""
 
     def __init__(self, limits: ClusterLimits, secret: str, own: bytes, expected: bytes, end: CallerEnd) -> None:
         super().__init__(limits)
-        self.met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.authenticated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._handshake = Handshake(secret, own, os.urandom(32))
         self._expected = expected
         self._expected_welcome: bytes | None = None
-        self._told = end
+        self._caller_end = end
 
-    def _shake(self) -> bool:
+    def _advance_handshake(self) -> bool:
         if self._expected_welcome is None:
             hello = self._take(HELLO_BYTES)
             if hello is None:
@@ -220,21 +220,21 @@ class Caller(Stream):
             self._fail("it refuses this node: `cluster_secret` is not the same on both")
             return False
         self._incoming, self._outgoing = self._seals.called, self._seals.caller
-        self._end = self._told
-        self._told.opened(self)
-        if not self.met.done():
-            self.met.set_result(None)
+        self._end = self._caller_end
+        self._caller_end.opened(self)
+        if not self.authenticated.done():
+            self.authenticated.set_result(None)
         return True
 
     def _fail(self, reason: str) -> None:
         self.abort()
-        if not self.met.done():
-            self.met.set_exception(PeerUnreachable(reason))
+        if not self.authenticated.done():
+            self.authenticated.set_exception(PeerUnreachable(reason))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        if not self.met.done():
-            self.met.set_exception(PeerUnreachable("the connection ended before the nodes had met"))
+        if not self.authenticated.done():
+            self.authenticated.set_exception(PeerUnreachable("the connection ended before the nodes had met"))
         super().connection_lost(exc)
 
 
@@ -243,13 +243,13 @@ async def dial(
 ) -> None:
     """Opens a channel to the node; PeerUnreachable."""
     host, _, port = address.rpartition(":")
-    caller: Caller | None = None
+    caller: DialedConnection | None = None
     try:
         async with asyncio.timeout(limits.connect_timeout_us / 1e6):
             _, caller = await asyncio.get_running_loop().create_connection(
-                lambda: Caller(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
+                lambda: DialedConnection(limits, secret, own, incarnation, end), host.strip("[]"), int(port)
             )
-            await caller.met
+            await caller.authenticated
     except (OSError, TimeoutError, ValueError, OverflowError) as error:
         if caller is not None:
             caller.abort()

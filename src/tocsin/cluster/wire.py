@@ -19,7 +19,7 @@ from tocsin.ports.forward import NodeReport, StatisticsReport, Write, WriteKind,
 from tocsin.ports.store import GENERATION_BYTES
 
 
-class Op(msgspec.Struct, array_like=True, gc=False):
+class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     """A write. `epoch` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
     sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
     the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
@@ -38,32 +38,32 @@ class Op(msgspec.Struct, array_like=True, gc=False):
     condition: bytes = b""
 
 
-class Ops(msgspec.Struct, tag="o", array_like=True):
+class PeerWrites(msgspec.Struct, tag="o", array_like=True):
     """Writes, dated: `elapsed_us` after tick `tick` had come. Without any it only says that the sender is there."""
 
     tick: int
     elapsed_us: int
-    ops: list[Op]
+    ops: list[PeerWrite]
 
 
-class Ask(msgspec.Struct, tag="q", array_like=True):
+class ReportRequest(msgspec.Struct, tag="q", array_like=True):
     """How are you? And, unless `statistics_after` is None: what have you counted in points that began after that instant?"""
 
     id: int
     statistics_after: int | None = None
 
 
-class Look(msgspec.Struct, tag="l", array_like=True):
+class OwnershipChanged(msgspec.Struct, tag="l", array_like=True):
     """Who owns what has changed."""
 
 
-class Refresh(msgspec.Struct, tag="n", array_like=True):
+class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
     """A namespace has changed: read them all, and say when you have."""
 
     id: int
 
 
-class Http(msgspec.Struct, tag="h", array_like=True):
+class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
     """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
     the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`).
     `client`: the client's address, from a node that has checked under which name and through which proxy the request came;
@@ -84,7 +84,7 @@ class Tick(msgspec.Struct, tag="t", array_like=True):
     number: int
 
 
-class Failure(msgspec.Struct, array_like=True, gc=False):
+class PeerError(msgspec.Struct, array_like=True, gc=False):
     """An error by the name of its class."""
 
     kind: str
@@ -92,7 +92,7 @@ class Failure(msgspec.Struct, array_like=True, gc=False):
     fields: list[tuple[str, str]]
 
 
-class Answer(msgspec.Struct, array_like=True, gc=False):
+class WriteResult(msgspec.Struct, array_like=True, gc=False):
     """A write's: the record and the next attempt's instant, nothing after a delete, or why not. To a brief one: instead of
     the record, the `firing` that the owner gave to the timer, which has changed in nothing else that is shown. `outcome`:
     what a create on a condition found, if it did not write."""
@@ -100,18 +100,18 @@ class Answer(msgspec.Struct, array_like=True, gc=False):
     id: int
     at: int = 0
     record: bytes = b""
-    failure: Failure | None = None
+    failure: PeerError | None = None
     firing: str = ""
     outcome: str = ""
 
 
-class Answers(msgspec.Struct, tag="a", array_like=True):
+class WriteResults(msgspec.Struct, tag="a", array_like=True):
     """Answers in no particular order."""
 
-    answers: list[Answer]
+    answers: list[WriteResult]
 
 
-class Report(msgspec.Struct, tag="r", array_like=True):
+class PeerReport(msgspec.Struct, tag="r", array_like=True):
     """How I am, and what I have counted, if that was asked."""
 
     id: int
@@ -119,13 +119,13 @@ class Report(msgspec.Struct, tag="r", array_like=True):
     statistics: StatisticsReport | None = None
 
 
-class Refreshed(msgspec.Struct, tag="m", array_like=True):
+class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
     """I have read the namespaces, since you asked."""
 
     id: int
 
 
-class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
+class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
     """What is to be told the client. Status 0: this node doesn't serve that."""
 
     id: int
@@ -134,18 +134,18 @@ class HttpAnswer(msgspec.Struct, tag="k", array_like=True):
     body: bytes
 
 
-class Bye(msgspec.Struct, tag="b", array_like=True):
+class Goodbye(msgspec.Struct, tag="b", array_like=True):
     """I stop. Writes and questions with a greater id than this were not looked at."""
 
     last_id: int
 
 
-ToOwner = Ops | Ask | Look | Refresh | Http
-ToAsker = Tick | Answers | Report | Refreshed | HttpAnswer | Bye
+PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | RelayedRequest
+PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | RelayedResponse | Goodbye
 
 _encoder = msgspec.msgpack.Encoder()
-_to_owner: msgspec.msgpack.Decoder[ToOwner] = msgspec.msgpack.Decoder(ToOwner)
-_to_asker: msgspec.msgpack.Decoder[ToAsker] = msgspec.msgpack.Decoder(ToAsker)
+_requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)
+_replies: msgspec.msgpack.Decoder[PeerReply] = msgspec.msgpack.Decoder(PeerReply)
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
 _KINDS = {int(kind): kind for kind in WriteKind}
@@ -165,30 +165,30 @@ _changes = msgspec.json.Decoder(_Changes)
 _condition = msgspec.json.Decoder(Condition)
 
 
-class PeerConfused(Exception):
+class PeerProtocolError(Exception):
     """What came can't be understood: the connection is given up."""
 
 
-def encode(message: ToOwner | ToAsker) -> bytes:
+def encode(message: PeerRequest | PeerReply) -> bytes:
     """The message's bytes."""
     return _encoder.encode(message)
 
 
-def read_to_owner(payload: bytes) -> ToOwner | None:
+def decode_request(payload: bytes) -> PeerRequest | None:
     """A message to a node that is asked; None for a kind of message of a newer release; PeerConfused."""
-    return _read(payload, _to_owner, _TO_OWNER)
+    return _read(payload, _requests, _REQUEST_TAGS)
 
 
-def read_to_asker(payload: bytes) -> ToAsker | None:
+def decode_reply(payload: bytes) -> PeerReply | None:
     """A message to the node that asks; likewise."""
-    return _read(payload, _to_asker, _TO_ASKER)
+    return _read(payload, _replies, _REPLY_TAGS)
 
 
 def _kinds(messages: object) -> frozenset[object]:
     return frozenset(message.__struct_config__.tag for message in get_args(messages))
 
 
-_TO_OWNER, _TO_ASKER = _kinds(ToOwner), _kinds(ToAsker)
+_REQUEST_TAGS, _REPLY_TAGS = _kinds(PeerRequest), _kinds(PeerReply)
 
 
 def _read(payload: bytes, decoder: msgspec.msgpack.Decoder[_M], kinds: frozenset[object]) -> _M | None:
@@ -197,7 +197,7 @@ def _read(payload: bytes, decoder: msgspec.msgpack.Decoder[_M], kinds: frozenset
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if _is_of_another_kind(payload, kinds):
             return None
-        raise PeerConfused(str(error)) from error
+        raise PeerProtocolError(str(error)) from error
 
 
 def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
@@ -208,24 +208,24 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
     return isinstance(message, list) and bool(message) and isinstance(message[0], str) and message[0] not in kinds
 
 
-def op_of(write: Write, id: int, epoch: int, budget_us: int) -> Op:
+def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite:
     """The write as it travels."""
     kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
     if kind is WriteKind.CONCLUDE:
         assert timer is not None
         body = expected + execute_at.to_bytes(8, "big", signed=True) + encode_record(timer)
-        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
+        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
     if timer is not None:
         body = encode_record(timer)
         if condition is not None:
             on = _json.encode(condition)
-            return Op(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
-        return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
+            return PeerWrite(id, _CREATE_IF, shard_id, epoch, uuid, namespace, budget_us, body, True, known, on)
+        return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, True, known)
     body = b"" if changes is None else _json.encode(changes)
-    return Op(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
+    return PeerWrite(id, kind, shard_id, epoch, uuid, namespace, budget_us, body, False, known)
 
 
-def write_of(op: Op, deadline_us: int) -> Write:
+def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     """The write as it came; RecordUndecodable, also for what only a newer release can ask for."""
     kind = _KINDS.get(op.kind)
     timer: Timer | None = None
@@ -266,28 +266,28 @@ def write_of(op: Op, deadline_us: int) -> Write:
     )
 
 
-def _condition_of(op: Op) -> Condition:
+def _condition_of(op: PeerWrite) -> Condition:
     try:
         return _condition.decode(op.condition)
     except ValueError as error:
         raise RecordUndecodable(str(error)) from error
 
 
-def answer_of(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> Answer:
+def encode_result(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> WriteResult:
     """A result as it travels."""
     if isinstance(result, Written):
         if result.outcome is not Outcome.CREATED:
-            return Answer(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
+            return WriteResult(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
         if brief and result.timer.firing:
-            return Answer(id, result.next_attempt_at, firing=result.timer.firing)
-        return Answer(id, result.next_attempt_at, encode_record(result.timer))
+            return WriteResult(id, result.next_attempt_at, firing=result.timer.firing)
+        return WriteResult(id, result.next_attempt_at, encode_record(result.timer))
     if result is None:
-        return Answer(id)
+        return WriteResult(id)
     fields = [(field.path, field.reason) for field in result.errors] if isinstance(result, InvalidInput) else []
-    return Answer(id, failure=Failure(type(result).__name__, str(result), fields))
+    return WriteResult(id, failure=PeerError(type(result).__name__, str(result), fields))
 
 
-def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinError | None:
+def decode_result(answer: WriteResult, sent: Timer | None = None) -> Written | TocsinError | None:
     """A result as it came, to the write that sent this timer, if any; RecordUndecodable."""
     if answer.failure is not None:
         return _error_of(answer.failure)
@@ -299,14 +299,14 @@ def result_of(answer: Answer, sent: Timer | None = None) -> Written | TocsinErro
     return Written(decode_record(answer.record), answer.at) if answer.record else None
 
 
-def _outcome_of(answer: Answer) -> Outcome:
+def _outcome_of(answer: WriteResult) -> Outcome:
     try:
         return Outcome(answer.outcome)
     except ValueError as error:
         raise RecordUndecodable(str(error)) from error
 
 
-def _error_of(failure: Failure) -> TocsinError:
+def _error_of(failure: PeerError) -> TocsinError:
     """The error; one that this release doesn't know decides nothing."""
     kind = getattr(errors, failure.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, TocsinError)):

@@ -14,9 +14,9 @@ from tocsin.agent.adapters.sql.postgresql_lock import Claimant
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.agent.events import (
     AgentEvent,
-    AgentLost,
+    AgentLeadershipLost,
     AgentObserver,
-    AgentStandsBy,
+    AgentStandby,
     AgentStarted,
     AgentStepFailed,
 )
@@ -87,7 +87,7 @@ class ServiceAgent:
     def calls(self) -> ServiceCalls | None:
         """The agent, where it runs here."""
         modules, database = self._modules, self._database
-        here = modules is not None and database is not None and database.held and not self._leaving
+        here = modules is not None and database is not None and database.lock_held and not self._leaving
         return modules.calls if modules is not None and here else None
 
     async def open(self) -> None:
@@ -151,7 +151,7 @@ class ServiceAgent:
             while self._database is None and self._better_elsewhere():  # noqa: ASYNC110 -- the engine tells nobody
                 await asyncio.sleep(self._sql.lock_check_s)
             try:
-                self._observe(AgentLost(await self._have_a_turn()))
+                self._observe(AgentLeadershipLost(await self._have_a_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
                 self._step_failed("taking over", error)
                 # Time for another node, which may be luckier.
@@ -206,12 +206,12 @@ class ServiceAgent:
         self._modules = modules
         self.runs_at = self._claimant.node
         if database.shared:
-            self._observe(AgentStarted(database.term))
+            self._observe(AgentStarted(database.epoch))
 
     async def _hand_over(self) -> None:
         """In order, as far as the database is this agent's still. Idempotent."""
         modules, database = self._modules, self._database
-        if modules is not None and database is not None and database.held:
+        if modules is not None and database is not None and database.lock_held:
             await modules.drain()
             self._leaving = True
             with contextlib.suppress(TimeoutError):
@@ -244,7 +244,7 @@ class ServiceAgent:
     def _stands_by(self, node: str) -> None:
         if node != self.runs_at:
             self.runs_at = node
-            self._observe(AgentStandsBy(node))
+            self._observe(AgentStandby(node))
 
     def _step_failed(self, step: str, error: Exception) -> None:
         self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))

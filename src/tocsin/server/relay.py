@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 from tocsin.agent.adapters.agent_caller import AgentCaller
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.wire import Http, HttpAnswer
+from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.http.access import KEY_HASH, RELAYED
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
@@ -22,7 +22,7 @@ Asgi = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], 
 #: Headers of a connection, not of what it carries.
 _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"expect", b"upgrade"})
 
-_TOLD = 200
+_PUBLISHED = 200
 #: What may be asked twice.
 _SAFE = ("GET", "HEAD")
 Headers = list[tuple[bytes, bytes]]
@@ -63,7 +63,7 @@ class AgentRelay:
             raise Overloaded(f"{self._waiting} requests wait for the service agent already (cluster.agent_waiting_max)")
         self._waiting += 1
         try:
-            return await self._ask(Http(0, method, target, headers, body, client=client))
+            return await self._ask(RelayedRequest(0, method, target, headers, body, client=client))
         finally:
             self._waiting -= 1
 
@@ -74,9 +74,13 @@ class AgentRelay:
             answer = await self.cluster.ask_agent(_DUE_METHOD, _DUE, [], payload)
         if answer is None:
             raise Unavailable("no node that runs the service agent can be reached now")
-        return Response(answer.status) if answer.status == _TOLD else NoResponse("AGENT_REFUSED", answer.body.decode())
+        return (
+            Response(answer.status)
+            if answer.status == _PUBLISHED
+            else NoResponse("AGENT_REFUSED", answer.body.decode())
+        )
 
-    async def _ask(self, request: Http) -> tuple[int, Headers, bytes] | None:
+    async def _ask(self, request: RelayedRequest) -> tuple[int, Headers, bytes] | None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._limits.agent_wait_us / 1e6
         while True:
@@ -85,11 +89,11 @@ class AgentRelay:
                 return answer.status, answer.headers, answer.body
             if not self._expected:
                 return None
-            if loop.time() >= deadline_s or (self.cluster is None and self._elsewhere()):
+            if loop.time() >= deadline_s or (self.cluster is None and self._runs_elsewhere()):
                 raise Unavailable(self._why_not())
             await asyncio.sleep(self._limits.agent_retry_interval_us / 1e6)
 
-    async def _try(self, request: Http, again: bool) -> HttpAnswer | None:
+    async def _try(self, request: RelayedRequest, again: bool) -> RelayedResponse | None:
         """The answer, or None when the request was certainly not served, or does no harm if it is served twice."""
         here = await self.serve(request)
         if here.status or self.cluster is None:
@@ -105,7 +109,7 @@ class AgentRelay:
         self._expected = self._expected or answer is not None
         return answer
 
-    def _elsewhere(self) -> bool:
+    def _runs_elsewhere(self) -> bool:
         return self.agent is not None and bool(self.agent.runs_at)
 
     def _why_not(self) -> str:
@@ -115,26 +119,26 @@ class AgentRelay:
         known = f"; it was on node {agent.runs_at} last" if agent is not None and agent.runs_at else ""
         return f"no node runs the service agent now{known}; another takes over within seconds, try again"
 
-    async def serve(self, request: Http) -> HttpAnswer:
+    async def serve(self, request: RelayedRequest) -> RelayedResponse:
         """The answer to a request that another node has brought; status 0 when the agent doesn't run here."""
         if self.agent is None or self.app is None:
-            return HttpAnswer(request.id, 0, [], b"")
+            return RelayedResponse(request.id, 0, [], b"")
         with self.agent.serving() as here:
             if here and request.method == _DUE_METHOD:
-                return await self._told(request)
+                return await self._receive_due(request)
             if here:
                 return await serve_relayed(self.app, request)
-        return HttpAnswer(request.id, 0, [], b"")
+        return RelayedResponse(request.id, 0, [], b"")
 
-    async def _told(self, request: Http) -> HttpAnswer:
+    async def _receive_due(self, request: RelayedRequest) -> RelayedResponse:
         assert self.caller is not None
-        outcome = await self.caller.told(request.body, _DUE_TIMEOUT_US)
+        outcome = await self.caller.receive_due(request.body, _DUE_TIMEOUT_US)
         if isinstance(outcome, Response):
-            return HttpAnswer(request.id, outcome.status, [], b"")
-        return HttpAnswer(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
+            return RelayedResponse(request.id, outcome.status, [], b"")
+        return RelayedResponse(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
 
 
-async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
+async def serve_relayed(app: Asgi, request: RelayedRequest) -> RelayedResponse:
     """The application's answer to a request that another node has brought."""
     path, _, query = request.target.partition(b"?")
     scope: Message = {
@@ -153,7 +157,7 @@ async def serve_relayed(app: Asgi, request: Http) -> HttpAnswer:
         KEY_HASH: request.key_hash,
         RELAYED: bool(request.client),
     }
-    answer = HttpAnswer(request.id, 500, [], b"")
+    answer = RelayedResponse(request.id, 500, [], b"")
     whole = False
 
     async def receive() -> Message:

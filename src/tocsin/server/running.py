@@ -15,7 +15,7 @@ from tocsin.config import Settings
 from tocsin.model.errors import TocsinError
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.workers import READY, STARTED, Line, place_of_worker, serve_workers
+from tocsin.server.workers import READY, STARTED, ControlPipe, serve_workers, worker_slot
 from tocsin.telemetry.logs import configure_logging
 
 #: Exit codes of `serve`, beside 0: it could not start (1), it met what it can't go on with (70).
@@ -46,7 +46,7 @@ def serve(settings: Settings) -> int:
     import uvloop
 
     if settings.workers > 1:
-        if place_of_worker() is None:
+        if worker_slot() is None:
             return serve_workers(settings)
         # Sent to the whole process group, it is the parent's, which replaces its workers one after another.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -80,11 +80,11 @@ async def _serve(settings: Settings) -> int:
         os._exit(EXIT_FATAL)
 
     try:
-        place = place_of_worker() if settings.workers > 1 else None
+        place = worker_slot() if settings.workers > 1 else None
         if place is None:
             line, server = None, Server(settings, on_fatal=on_fatal)
         else:
-            line = Line(place.line)
+            line = ControlPipe(place.line)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, worker=place.number)
@@ -106,7 +106,7 @@ async def _serve(settings: Settings) -> int:
     return 0
 
 
-async def _tell_when_ready(server: Server, line: Line) -> None:
+async def _tell_when_ready(server: Server, line: ControlPipe) -> None:
     """Keeps the parent informed of how far this worker is."""
     line.say(STARTED)
     assert server.service is not None
@@ -115,7 +115,7 @@ async def _tell_when_ready(server: Server, line: Line) -> None:
     line.say(READY)
 
 
-async def _follow(line: Line, wanted: asyncio.Event) -> None:
+async def _follow(line: ControlPipe, wanted: asyncio.Event) -> None:
     """A worker doesn't outlive its parent."""
     await line.orphaned()
     wanted.set()

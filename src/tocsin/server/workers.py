@@ -29,7 +29,7 @@ STARTED, READY = b"s", b"r"
 _BACKLOG = 2_048
 
 
-class Place(NamedTuple):
+class WorkerSlot(NamedTuple):
     """A worker's place, as its environment tells it."""
 
     number: int
@@ -37,10 +37,10 @@ class Place(NamedTuple):
     line: int
 
 
-def place_of_worker() -> Place | None:
+def worker_slot() -> WorkerSlot | None:
     """This process's, if it is a worker."""
     text = os.environ.get(VARIABLE)
-    return Place(*map(int, text.split(","))) if text else None
+    return WorkerSlot(*map(int, text.split(","))) if text else None
 
 
 class _Ended(NamedTuple):
@@ -260,7 +260,7 @@ def serve_workers(settings: Settings) -> int:
     return asyncio.run(run())
 
 
-class Line:
+class ControlPipe:
     """A worker's line to its parent."""
 
     def __init__(self, descriptor: int) -> None:

@@ -22,7 +22,7 @@ AGENT_LEVELS: dict[type, int] = {
     events.ServiceCallChanged: logging.DEBUG,
     events.CallRescued: logging.WARNING,
     events.TimersScheduled: logging.DEBUG,
-    events.DuePolled: logging.DEBUG,
+    events.DuePollCompleted: logging.DEBUG,
     events.DuePollFailed: logging.ERROR,
     events.DueTimesReached: logging.DEBUG,
     events.ExecutionBegun: logging.DEBUG,
@@ -32,18 +32,18 @@ AGENT_LEVELS: dict[type, int] = {
     events.MessagesPublished: logging.DEBUG,
     events.PublishFailed: logging.WARNING,
     events.MessageSuspended: logging.ERROR,
-    events.AgentPurged: logging.DEBUG,
+    events.AgentRowsPurged: logging.DEBUG,
     events.AgentStepFailed: logging.ERROR,
     events.AgentStarted: logging.INFO,
-    events.AgentStandsBy: logging.INFO,
-    events.AgentLost: logging.WARNING,
+    events.AgentStandby: logging.INFO,
+    events.AgentLeadershipLost: logging.WARNING,
     bus.DeliveryFailed: logging.WARNING,
     bus.DeadLettered: logging.ERROR,
     bus.BrokerConnection: logging.WARNING,
 }
 
 #: Who runs the agent: rare, and most wanted among the many failures that come with it.
-_NEVER_LEFT_OUT = (events.AgentStarted, events.AgentStandsBy, events.AgentLost)
+_NEVER_LEFT_OUT = (events.AgentStarted, events.AgentStandby, events.AgentLeadershipLost)
 
 
 class AgentLog:

@@ -81,7 +81,7 @@ class AgentMetrics(Tally):
         if event.lag_us is not None:
             self.observe("tocsin_agent_start_lag_seconds", event.lag_us / 1e6)
 
-    def _polled(self, event: events.DuePolled) -> None:
+    def _polled(self, event: events.DuePollCompleted) -> None:
         self.count("tocsin_agent_polls", "done")
         self.observe("tocsin_agent_polling_duration_seconds", event.duration_us / 1e6)
         self.last_poll_s = self._now_s()
@@ -106,7 +106,7 @@ _HANDLERS: dict[type, _Handler] = {
     events.ServiceCallChanged: AgentMetrics._changed,  # type: ignore[dict-item]
     events.CallRescued: lambda m, e: m.count("tocsin_agent_calls_rescued", e.action),  # type: ignore[union-attr]
     events.TimersScheduled: lambda m, e: m.count("tocsin_agent_timers_scheduled", by=e.timers),  # type: ignore[union-attr]
-    events.DuePolled: AgentMetrics._polled,  # type: ignore[dict-item]
+    events.DuePollCompleted: AgentMetrics._polled,  # type: ignore[dict-item]
     events.DuePollFailed: lambda m, e: m.count("tocsin_agent_polls", "failed"),
     events.DueTimesReached: lambda m, e: m.count("tocsin_agent_schedules_processed", by=e.timers),  # type: ignore[union-attr]
     events.ExecutionNotSent: lambda m, e: m.count("tocsin_agent_not_sent", e.code),  # type: ignore[union-attr]
@@ -115,9 +115,9 @@ _HANDLERS: dict[type, _Handler] = {
     events.MessagesPublished: AgentMetrics._published,  # type: ignore[dict-item]
     events.PublishFailed: lambda m, e: m.count("tocsin_agent_publish_failures", e.type),  # type: ignore[union-attr]
     events.MessageSuspended: lambda m, e: m.count("tocsin_agent_messages_suspended", e.type),  # type: ignore[union-attr]
-    events.AgentPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
+    events.AgentRowsPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
     events.AgentStarted: lambda m, e: m.count("tocsin_agent_turns"),
-    events.AgentLost: lambda m, e: m.count("tocsin_agent_losses"),
+    events.AgentLeadershipLost: lambda m, e: m.count("tocsin_agent_losses"),
     events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
     bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
     bus.DeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from fake_agent import FakeAgent
 from fake_timers import FakeTimerService
 
 from conftest import Keys, Served, make_api
-from tocsin.cluster.wire import Http
+from tocsin.cluster.wire import RelayedRequest
 from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.server.relay import serve_relayed
@@ -122,12 +122,12 @@ def test_the_node_that_is_asked_checks_the_host_and_brings_the_clients_address(s
     """The agent's node has other names: it doesn't know those of the node that was asked."""
     path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     agents_node = make_api(FakeTimerService(), Keys(), FakeAgent(), hosts=Hosts("agent.example"))
-    brought: list[Http] = []
+    brought: list[RelayedRequest] = []
 
     async def relay(
         method: str, target: bytes, headers: list[tuple[bytes, bytes]], body: bytes, client: str
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        brought.append(Http(0, method, target, headers, body, client=client))
+        brought.append(RelayedRequest(0, method, target, headers, body, client=client))
         answer = await serve_relayed(agents_node, brought[-1])
         return answer.status, answer.headers, answer.body
 
@@ -138,5 +138,5 @@ def test_the_node_that_is_asked_checks_the_host_and_brings_the_clients_address(s
     assert asked.client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
     assert len(brought) == 1
     # A node of an earlier release brings no address, and has checked nothing.
-    former = Http(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
+    former = RelayedRequest(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
     assert asyncio.run(serve_relayed(agents_node, former)).status == 403

@@ -266,7 +266,7 @@ ANSWERS = {
 }
 
 
-class Answering(socketserver.StreamRequestHandler):
+class RequestDispatcher(socketserver.StreamRequestHandler):
     """Answers a callback with what its path names, and ends the connection."""
 
     def handle(self) -> None:
@@ -285,7 +285,7 @@ class Answering(socketserver.StreamRequestHandler):
 @pytest.mark.asyncio
 async def test_no_answer_of_a_receiver_holds_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
-    receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answering)
+    receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), RequestDispatcher)
     receiver.daemon_threads = True
     serving = asyncio.get_running_loop().run_in_executor(None, partial(receiver.serve_forever, 0.05))
     try:

@@ -29,7 +29,7 @@ class DuePayload(msgspec.Struct, frozen=True, rename="camel"):
     registered_at_us: int
 
 
-class _Rung(NamedTuple):
+class _PendingDue(NamedTuple):
     entry: TimerEntry
     done: Callable[[Exchange], None]
     since_us: int
@@ -39,10 +39,10 @@ class _Rung(NamedTuple):
 #: Raises msgspec.DecodeError or UnicodeDecodeError for what is none.
 read_payload = msgspec.json.Decoder(DuePayload).decode
 
-_TOLD = Response(200)
+_PUBLISHED = Response(200)
 
 #: Raises Unavailable when it could not be told there, as far as is known.
-Elsewhere = Callable[[bytes], Awaitable[Outcome]]
+ForwardDue = Callable[[bytes], Awaitable[Outcome]]
 
 
 class AgentCaller:
@@ -52,14 +52,14 @@ class AgentCaller:
 
     `elsewhere` takes the payload of a ring to the node where somebody listens, when that isn't this one."""
 
-    def __init__(self, http: Caller, clock: Clock, batch_max: int, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, http: Caller, clock: Clock, batch_max: int, forward_due: ForwardDue | None = None) -> None:
         self._http = http
-        self._elsewhere = elsewhere
-        self._travelling: set[asyncio.Task[None]] = set()
+        self._forward_due = forward_due
+        self._forwarding: set[asyncio.Task[None]] = set()
         self._clock = clock
         self._batch_max = batch_max
         self._on_due: OnDue | None = None
-        self._waiting: list[_Rung] = []
+        self._waiting: list[_PendingDue] = []
         self._alarm = Alarm()
         self._task: asyncio.Task[None] | None = None
 
@@ -74,12 +74,12 @@ class AgentCaller:
         if invocation.url != DUE_URL:
             self._http.invoke(invocation, done)
             return
-        if self._on_due is None and self._elsewhere is not None:
-            self._travel(self._elsewhere, invocation, done)
+        if self._on_due is None and self._forward_due is not None:
+            self._forward(self._forward_due, invocation, done)
             return
-        self._ring_here(bytes(invocation.payload), invocation.timeout_us, done)
+        self._enqueue(bytes(invocation.payload), invocation.timeout_us, done)
 
-    async def told(self, payload: bytes, timeout_us: int) -> Outcome:
+    async def receive_due(self, payload: bytes, timeout_us: int) -> Outcome:
         """Tells of the due time in the payload of another node's invocation."""
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
@@ -87,17 +87,17 @@ class AgentCaller:
             if not answer.done():
                 answer.set_result(exchange.outcome)
 
-        self._ring_here(payload, timeout_us, done)
+        self._enqueue(payload, timeout_us, done)
         return await answer
 
-    def _travel(self, elsewhere: Elsewhere, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+    def _forward(self, forward_due: ForwardDue, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         since_us, sent_at = self._clock.boottime_us(), self._clock.now_us()
 
         async def go() -> None:
             outcome: Outcome = NoResponse("SHUTDOWN")
             try:
                 async with asyncio.timeout(invocation.timeout_us / 1e6):
-                    outcome = await elsewhere(bytes(invocation.payload))
+                    outcome = await forward_due(bytes(invocation.payload))
             except TimeoutError:
                 outcome = NoResponse("TIMEOUT", "the node that runs the agent did not answer in time")
             except Unavailable as error:
@@ -106,10 +106,10 @@ class AgentCaller:
                 done(Exchange(outcome, sent_at, self._clock.boottime_us() - since_us))
 
         task = asyncio.get_running_loop().create_task(go())
-        self._travelling.add(task)
-        task.add_done_callback(self._travelling.discard)
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
 
-    def _ring_here(self, sent: bytes, timeout_us: int, done: Callable[[Exchange], None]) -> None:
+    def _enqueue(self, sent: bytes, timeout_us: int, done: Callable[[Exchange], None]) -> None:
         if self._on_due is None:
             _answer_soon(done, NoResponse("AGENT_NOT_RUNNING", "nobody listens for due times now"))
             return
@@ -126,15 +126,15 @@ class AgentCaller:
             payload.registered_at_us,
         )
         now_us = self._clock.boottime_us()
-        self._waiting.append(_Rung(entry, done, now_us, now_us + timeout_us))
+        self._waiting.append(_PendingDue(entry, done, now_us, now_us + timeout_us))
         self._alarm.wake()
 
     async def close(self) -> None:
         """Ends both ways."""
         await self.ignore()
-        for task in self._travelling:
+        for task in self._forwarding:
             task.cancel()
-        await asyncio.gather(*self._travelling, return_exceptions=True)
+        await asyncio.gather(*self._forwarding, return_exceptions=True)
         await self._http.close()
 
     # ------------------------------------------------------------------ the agent's side
@@ -161,32 +161,32 @@ class AgentCaller:
                 continue
             batch, self._waiting = self._waiting[: self._batch_max], self._waiting[self._batch_max :]
             # The engine rings each shard's timers in their order; here the shards come together.
-            batch.sort(key=lambda rung: rung.entry.due_at)
-            told_at = self._clock.now_us()
+            batch.sort(key=lambda pending: pending.entry.due_at)
+            published_at = self._clock.now_us()
             outcome: Outcome = NoResponse("SHUTDOWN")
             try:
-                outcome = await self._tell(batch)
+                outcome = await self._publish(batch)
             finally:
-                self._answer(batch, outcome, told_at)
+                self._answer(batch, outcome, published_at)
 
-    async def _tell(self, batch: list[_Rung]) -> Outcome:
+    async def _publish(self, batch: list[_PendingDue]) -> Outcome:
         on_due = self._on_due
         if on_due is None:
             return NoResponse("SHUTDOWN")
-        left_us = min(rung.deadline_us for rung in batch) - self._clock.boottime_us()
+        left_us = min(pending.deadline_us for pending in batch) - self._clock.boottime_us()
         try:
             async with asyncio.timeout(max(left_us, 0) / 1e6):
-                await on_due([rung.entry for rung in batch])
+                await on_due([pending.entry for pending in batch])
         except TimeoutError:
             return NoResponse("TIMEOUT", "the bus did not take the message in time")
         except Exception as error:  # noqa: BLE001 -- the boundary: the engine keeps the error with the timer and rings again
             return NoResponse("DUE_TIME_NOT_PUBLISHED", f"{type(error).__name__}: {error}")
-        return _TOLD
+        return _PUBLISHED
 
-    def _answer(self, batch: list[_Rung], outcome: Outcome, told_at: int | None) -> None:
+    def _answer(self, batch: list[_PendingDue], outcome: Outcome, published_at: int | None) -> None:
         now_us = self._clock.boottime_us()
-        for rung in batch:
-            rung.done(Exchange(outcome, told_at, now_us - rung.since_us))
+        for pending in batch:
+            pending.done(Exchange(outcome, published_at, now_us - pending.since_us))
 
 
 def _answer_soon(done: Callable[[Exchange], None], outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.agent.adapters.agent_caller import DUE_URL, AgentCaller, DuePayload, read_payload
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.timer.ports import OnDue, TimerEntry
 from tocsin.model.errors import NamespaceExists, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.retry import RetryPolicy
@@ -22,7 +22,7 @@ NAMESPACE = "tocsin.agent"
 #: It goes on until it succeeds: the call waits for it.
 _RETRY = RetryPolicy(max_attempts=1_000_000, initial_interval_us=200_000, max_interval_us=30_000_000)
 #: What one telling may take; the longest that the timer service grants a callback by default.
-_TELL_TIMEOUT_US = 60_000_000
+_PUBLISH_TIMEOUT_US = 60_000_000
 
 _encode = msgspec.json.Encoder().encode
 
@@ -66,7 +66,7 @@ class EngineTimers:
             if isinstance(result, TocsinError):
                 raise result
 
-    async def cancel(self, keys: Collection[Key]) -> None:
+    async def cancel(self, keys: Collection[CallKey]) -> None:
         """Deletes the timers that wait."""
         await self._ensure_namespace()
         outcomes = await asyncio.gather(
@@ -93,7 +93,7 @@ class EngineTimers:
         self._ready = True
 
 
-def _timer_id(key: Key) -> str:
+def _timer_id(key: CallKey) -> str:
     return f"{key.tenant_id}:{key.service_call_id}"
 
 
@@ -117,5 +117,5 @@ def _timer(timer_id: str, entry: TimerEntry, now_us: int) -> Timer:
         updated_at=now_us,
         payload=msgspec.Raw(_encode(payload)),
         retry=_RETRY,
-        timeout_us=_TELL_TIMEOUT_US,
+        timeout_us=_PUBLISH_TIMEOUT_US,
     )

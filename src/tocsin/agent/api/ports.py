@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 
@@ -59,15 +59,15 @@ class TraceEntry(NamedTuple):
     detail: dict[str, Any]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search came to. `reached`: it ended there, at the last call that was looked at, because it had looked at as many
     as one search does; None when it ended with the last call, or with as many as were wanted."""
 
     calls: list[CallRecord]
-    reached: Place | None
+    reached: PagePosition | None
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     """Where a page ended: the last call's."""
 
     submitted_at: int
@@ -85,7 +85,7 @@ class CallFilter:
     tags: tuple[str, ...] = ()
     submitted_from: int | None = None
     submitted_to: int | None = None
-    before: Place | None = None
+    before: PagePosition | None = None
     limit: int = 50
     correlation_id: str = ""
     name: str = ""
@@ -94,22 +94,22 @@ class CallFilter:
 class CallQueries(Protocol):
     """Reads of one tenant's calls, each on an index. All raise StoreError."""
 
-    async def find(self, key: Key) -> CallRecord | None:
+    async def find(self, key: CallKey) -> CallRecord | None:
         """One call."""
 
-    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+    async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
         """Those of the calls that there are, in any order."""
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
         """At most `limit` calls, by submission, the newest first, whatever their names."""
 
-    async def search(self, wanted: CallFilter) -> Found:
+    async def search(self, wanted: CallFilter) -> SearchResult:
         """The same of those whose names match, among a bounded number of calls: no index knows names."""
 
-    async def executions(self, key: Key) -> list[ExecutionRecord]:
+    async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in their order."""
 
-    async def trace(self, key: Key) -> list[TraceEntry]:
+    async def trace(self, key: CallKey) -> list[TraceEntry]:
         """Everything that is known by the correlation id of this call, of its tenant alone: rows of the tables and messages,
         in the order of time, nothing before what caused it."""
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, Place, TenantSecrets, TraceEntry
+from tocsin.agent.api.ports import CallQueries, CallRecord, ExecutionRecord, PagePosition, TenantSecrets, TraceEntry
 from tocsin.agent.api.validation import CallRules, Checks, PageRequest, Submission, encode_cursor
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
-    Key,
     Message,
     Registry,
     TagServiceCall,
@@ -62,7 +62,7 @@ class CallPage(NamedTuple):
 
     calls: list[CallRecord]
     cursor: str | None
-    reached: Place | None = None
+    reached: PagePosition | None = None
 
 
 class CallTrace(NamedTuple):
@@ -166,9 +166,9 @@ class ServiceCalls:
         if len(calls) <= wanted.limit:
             return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]
-        return CallPage(calls, encode_cursor(Place(calls[-1].submitted_at, calls[-1].service_call_id)))
+        return CallPage(calls, encode_cursor(PagePosition(calls[-1].submitted_at, calls[-1].service_call_id)))
 
-    async def _find(self, key: Key) -> CallRecord:
+    async def _find(self, key: CallKey) -> CallRecord:
         call = await self._queries.find(key)
         if call is None:
             raise ServiceCallNotFound(f"the tenant has no service call {key.service_call_id}")

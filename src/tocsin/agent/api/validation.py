@@ -15,9 +15,9 @@ from typing import NamedTuple, NoReturn
 import msgspec
 from msgspec import UNSET
 
-from tocsin.agent.api.ports import CallFilter, Place
+from tocsin.agent.api.ports import CallFilter, PagePosition
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key, RequestSpec, RetrySpec, SubmitServiceCall
+from tocsin.agent.messages import CallKey, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED
@@ -46,7 +46,7 @@ CheckRetry = Callable[[RetryPolicy, str], Sequence[FieldError]]
 _FORMAT = 1
 #: In a fingerprint, instead of an instant.
 _DELAYED = "delay"
-_PLACE = struct.Struct(">Bq16s")
+_POSITION = struct.Struct(">Bq16s")
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{34}\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 
@@ -155,17 +155,17 @@ class CallRules:
             retry_policy=None if policy is None else RetrySpec.of(policy),
         )
 
-    def key(self, tenant_id: str, service_call_id: str) -> Key:
+    def key(self, tenant_id: str, service_call_id: str) -> CallKey:
         """Tenant and call in their canonical form."""
         errors = _Errors()
-        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
         errors.refuse()
         return key
 
-    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> Key:
+    def tag(self, tenant_id: str, service_call_id: str, tag: str, *, new: bool) -> CallKey:
         """The call, once its tag is found good: one to add, or one that it may have."""
         errors = _Errors()
-        key = Key(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
+        key = CallKey(errors.uuid7("tenantId", tenant_id), errors.uuid7("serviceCallId", service_call_id))
         (errors.new_text if new else errors.text)("tag", tag, self._limits.tag_chars_max)
         errors.refuse()
         return key
@@ -180,9 +180,9 @@ class CallRules:
             tags=self._wanted_tags(asked.tags, errors),
             submitted_from=None if asked.submitted_from is None else errors.instant("from", asked.submitted_from),
             submitted_to=None if asked.submitted_to is None else errors.instant("to", asked.submitted_to),
-            name=_sought("name", asked.name, self._limits.name_chars_max, errors),
-            correlation_id=_sought("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
-            before=_place(asked.cursor, errors),
+            name=_search_text("name", asked.name, self._limits.name_chars_max, errors),
+            correlation_id=_search_text("correlationId", asked.correlation_id, CORRELATION_ID_CHARS_MAX, errors),
+            before=_position(asked.cursor, errors),
             limit=self._page_limit(asked.limit, errors),
         )
         errors.refuse()
@@ -289,28 +289,28 @@ def fingerprint(
     None for now, or what stands for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
     headers = sorted((header.lower(), value) for header, value in spec.headers.items())
-    wish: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
+    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags)]
     if policy is not None:
         # Only then: fingerprints of calls without one stay as they are stored.
-        wish.append([*msgspec.structs.astuple(policy)])
-    return hashlib.sha256(msgspec.json.encode(wish)).hexdigest()
+        intent.append([*msgspec.structs.astuple(policy)])
+    return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
 
 
-def encode_cursor(place: Place) -> str:
+def encode_cursor(position: PagePosition) -> str:
     """An opaque text for where a page ended."""
-    packed = _PLACE.pack(_FORMAT, place.submitted_at, uuid.UUID(place.service_call_id).bytes)
+    packed = _POSITION.pack(_FORMAT, position.submitted_at, uuid.UUID(position.service_call_id).bytes)
     return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
-def decode_cursor(text: str) -> Place:
+def decode_cursor(text: str) -> PagePosition:
     """The place that `encode_cursor` wrote; ValueError for anything else."""
     if _CURSOR.match(text) is None:
         raise ValueError("not the form of a cursor")
-    format_, submitted_at, id_bytes = _PLACE.unpack(base64.urlsafe_b64decode(text + "=="))
-    place = Place(submitted_at, str(uuid.UUID(bytes=id_bytes)))
-    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(place) != text:
+    format_, submitted_at, id_bytes = _POSITION.unpack(base64.urlsafe_b64decode(text + "=="))
+    position = PagePosition(submitted_at, str(uuid.UUID(bytes=id_bytes)))
+    if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(position) != text:
         raise ValueError("not a cursor of this version")
-    return place
+    return position
 
 
 class _Errors:
@@ -371,13 +371,13 @@ def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:
     return frozenset(wanted)
 
 
-def _sought(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
+def _search_text(path: str, text: str | None, chars_max: int, errors: _Errors) -> str:
     if text is not None:
         errors.text(path, text, chars_max)
     return text or ""
 
 
-def _place(cursor: str | None, errors: _Errors) -> Place | None:
+def _position(cursor: str | None, errors: _Errors) -> PagePosition | None:
     if cursor is None:
         return None
     try:

@@ -83,9 +83,9 @@ class Executor:
         return self._slots.in_flight
 
     @property
-    def held(self) -> int:
+    def waiting(self) -> int:
         """Orders that wait for room."""
-        return self._slots.held
+        return self._slots.waiting
 
     def knows(self, execution_id: str) -> bool:
         """Whether its order is here: waiting, under way, or its end not logged yet."""
@@ -109,7 +109,7 @@ class Executor:
                 destination = self._requester.destination(spec.url)
                 order = Order(delivery, message.service_call_id, message.execution_id, spec, destination)
                 self._orders[message.execution_id] = order
-                self._slots.hold(order)
+                self._slots.add(order)
             elif known.logged:
                 delivery.ack()
             else:
@@ -123,10 +123,10 @@ class Executor:
         had not begun stay unsettled, and come again. Idempotent.
         """
         self._draining = True
-        for order in self._slots.forget_held():
+        for order in self._slots.drop_waiting():
             del self._orders[order.execution_id]
         for order in self._beginnings.take_back():
-            self._let_go(order)
+            self._drop(order)
         if self._slots.in_flight:
             try:
                 async with asyncio.timeout(timeout_us / 1e6):
@@ -169,7 +169,7 @@ class Executor:
                 self._send(order)
             else:
                 self._acknowledge(order)
-                self._let_go(order)
+                self._drop(order)
 
     def _started(self, order: Order, now_us: int) -> tuple[ExecutionStart, Envelope]:
         if order.start is None:
@@ -193,14 +193,14 @@ class Executor:
         """The bus gives it again, by its own rules."""
         for delivery in order.deliveries:
             delivery.fail(error)
-        self._let_go(order)
+        self._drop(order)
 
     def _acknowledge(self, order: Order) -> None:
         for delivery in order.deliveries:
             delivery.ack()
         order.deliveries.clear()
 
-    def _let_go(self, order: Order) -> None:
+    def _drop(self, order: Order) -> None:
         """Forgets an order that had a place and comes to no end here."""
         self._slots.answered(order)
         self._release(order)
@@ -244,7 +244,7 @@ class Executor:
             return
         if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
             # No result: it was interrupted, and the next start will find it so.
-            self._let_go(order)
+            self._drop(order)
             return
         conclusion = conclude(order, result, self._clock.now_us(), self._limits)
         order.end = conclusion.end, self._seal(order, conclusion.event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.model.envelope import Envelope
 from tocsin.model.secrets import SigningSecrets
 
@@ -24,9 +24,9 @@ class ExecutionStart(NamedTuple):
     request_body: str | None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CallKey:
         """Tenant and service call."""
-        return Key(self.tenant_id, self.service_call_id)
+        return CallKey(self.tenant_id, self.service_call_id)
 
 
 class ExecutionEnd(NamedTuple):

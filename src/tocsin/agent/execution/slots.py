@@ -42,16 +42,16 @@ class Slots(Generic[B]):
         #: What was let go and has not been released.
         self.in_flight = 0
         #: What waits.
-        self.held = 0
+        self.waiting = 0
 
-    def hold(self, item: B) -> None:
+    def add(self, item: B) -> None:
         """It wants to go; `admit` says when."""
         destination = self._destinations.get(item.destination)
         if destination is None:
             destination = self._destinations[item.destination] = _Destination(item.destination)
         destination.waiting.append(item)
-        self.held += 1
-        self._enqueue(destination)
+        self.waiting += 1
+        self._rotate(destination)
 
     def admit(self) -> list[B]:
         """What may go now. Each is followed by one `answered` and one `released`."""
@@ -62,15 +62,15 @@ class Slots(Generic[B]):
             admitted.append(destination.waiting.popleft())
             destination.in_flight += 1
             self.in_flight += 1
-            self.held -= 1
-            self._enqueue(destination)
+            self.waiting -= 1
+            self._rotate(destination)
         return admitted
 
     def answered(self, item: B) -> None:
         """Nothing is under way to its destination for it any more."""
         destination = self._destinations[item.destination]
         destination.in_flight -= 1
-        self._enqueue(destination)
+        self._rotate(destination)
         if destination.in_flight == 0 and not destination.waiting:
             del self._destinations[destination.name]
 
@@ -78,19 +78,19 @@ class Slots(Generic[B]):
         """One that was let go has come to its end."""
         self.in_flight -= 1
 
-    def forget_held(self) -> list[B]:
+    def drop_waiting(self) -> list[B]:
         """Takes back all that waits."""
-        held = [item for destination in self._destinations.values() for item in destination.waiting]
+        waiting = [item for destination in self._destinations.values() for item in destination.waiting]
         self._rotation.clear()
-        self.held = 0
+        self.waiting = 0
         for destination in list(self._destinations.values()):
             destination.waiting.clear()
             destination.queued = False
             if destination.in_flight == 0:
                 del self._destinations[destination.name]
-        return held
+        return waiting
 
-    def _enqueue(self, destination: _Destination[B]) -> None:
+    def _rotate(self, destination: _Destination[B]) -> None:
         if destination.waiting and not destination.queued and destination.in_flight < self._per_destination_max:
             destination.queued = True
             self._rotation.append(destination)

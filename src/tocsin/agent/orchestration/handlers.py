@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from tocsin.agent.events import AgentEvent, AgentObserver
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     DueTimeReached,
     ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     Registry,
 )
 from tocsin.agent.orchestration import commands, service_call
-from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Step
+from tocsin.agent.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import Bus, Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
@@ -68,23 +68,23 @@ class Orchestration:
                 self._observe(event)
 
     def _work(self, transaction: Transaction, received: Sequence[tuple[Envelope, Message]]) -> list[AgentEvent]:
-        fold = Fold(transaction, self._registry, self._clock.now_us())
-        fold.load({Key(envelope.tenant_id, envelope.aggregate_id) for envelope, _ in received})
+        unit = UnitOfWork(transaction, self._registry, self._clock.now_us())
+        unit.load({CallKey(envelope.tenant_id, envelope.aggregate_id) for envelope, _ in received})
         for envelope, message in received:
-            key = Key(envelope.tenant_id, envelope.aggregate_id)
-            call = fold.get(key)
+            key = CallKey(envelope.tenant_id, envelope.aggregate_id)
+            call = unit.get(key)
             # A call that is gone was deleted, or has been over for longer than finished calls are kept.
-            step = self._decide(call, message, fold) if call is not None else None
+            step = self._decide(call, message, unit) if call is not None else None
             if step is not None:
-                fold.take(key, step, envelope.id)
-        fold.write()
-        return fold.events
+                unit.take(key, step, envelope.id)
+        unit.write()
+        return unit.events
 
-    def _decide(self, call: ServiceCall, message: Message, fold: Fold) -> Step | None:
+    def _decide(self, call: ServiceCall, message: Message, unit: UnitOfWork) -> Step | None:
         limits = self._limits
         match message:
             case DueTimeReached():
-                return service_call.due(call, message.due_at_us, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
+                return service_call.due(call, message.due_at_us, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():
@@ -92,5 +92,5 @@ class Orchestration:
             case ExecutionFailed():
                 return service_call.failed(call, message, limits=limits)
             case ExecutionInterrupted():
-                return service_call.interrupted(call, message, now_us=fold.now_us, new_id=fold.new_id, limits=limits)
+                return service_call.interrupted(call, message, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
         raise InvalidMessage(f"{type(message).__name__} is nothing that orchestration follows")

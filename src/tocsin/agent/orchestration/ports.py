@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.orchestration.service_call import ServiceCall
 from tocsin.model.envelope import Envelope
 
@@ -23,29 +23,29 @@ class Transaction(Protocol):
     """One transaction over service calls, their tags and the outbox. Its methods block, and run on the database's
     thread: nothing but deciding belongs between them."""
 
-    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
+    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
         """The calls that exist, locked until the end of the transaction where the database locks rows."""
 
     def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
         """By tenant and idempotency key."""
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         """Adds calls with their tags; returns those that were added. The others exist, by id or by idempotency key."""
 
-    def change(self, changes: Sequence[Change]) -> set[Key]:
+    def change(self, changes: Sequence[Change]) -> set[CallKey]:
         """Writes each `after`, unless status or execution id are no longer those of `before`; returns the keys of those
         that were written."""
 
-    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
+    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
         """Deletes calls that are Scheduled or Retrying, with all that refers to them; returns which."""
 
-    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
+    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
         """The tags of each call, in order of the alphabet."""
 
-    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         """Adds tags to calls that exist; what is there stays."""
 
-    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         """Removes tags; what isn't there is fine."""
 
     def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:

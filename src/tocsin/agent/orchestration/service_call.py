@@ -15,13 +15,13 @@ import msgspec
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import (
+    CallKey,
     CheckExecution,
     ErrorMeta,
     ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    Key,
     Message,
     RequestSpec,
     ResponseMeta,
@@ -103,9 +103,9 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
         return self.due_at if self.next_attempt_at is None else self.next_attempt_at
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CallKey:
         """Tenant and id."""
-        return Key(self.tenant_id, self.service_call_id)
+        return CallKey(self.tenant_id, self.service_call_id)
 
 
 class Step(NamedTuple):

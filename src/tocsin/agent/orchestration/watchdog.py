@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentEvent, AgentObserver, AgentPurged, AgentStepFailed, CallRescued
+from tocsin.agent.events import AgentEvent, AgentObserver, AgentRowsPurged, AgentStepFailed, CallRescued
 from tocsin.agent.limits import AgentLimits
 from tocsin.agent.messages import Registry
 from tocsin.agent.orchestration import service_call
-from tocsin.agent.orchestration.fold import Fold, transact
 from tocsin.agent.orchestration.ports import ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, ServiceCall
+from tocsin.agent.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.ports.clock import Clock
 
 
@@ -41,7 +41,7 @@ class Watchdog:
         """Begins. The first look comes after `watchdog_grace`: what fell due or was cut off while nothing ran is first of
         all the timer's and the execution's to tell."""
         limits = self._limits
-        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.look)
+        self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.check)
         self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
 
     async def close(self) -> None:
@@ -72,31 +72,31 @@ class Watchdog:
 
     # ------------------------------------------------------------------ overdue calls
 
-    async def look(self) -> int:
+    async def check(self) -> int:
         """Acts on every call that is overdue now; returns on how many. Raises what the store raises."""
         rescued = 0
         while not self._closing:
-            looked, events = await transact(self._store, self._look)
+            checked, events = await transact(self._store, self._check)
             for event in events:
                 self._observe(event)
             rescued += sum(isinstance(event, CallRescued) for event in events)
-            if looked < self._limits.watchdog_batch_max or not events:
+            if checked < self._limits.watchdog_batch_max or not events:
                 break
         return rescued
 
-    def _look(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
+    def _check(self, transaction: Transaction) -> tuple[int, list[AgentEvent]]:
         now_us = self._clock.now_us()
-        fold = Fold(transaction, self._registry, now_us)
+        unit = UnitOfWork(transaction, self._registry, now_us)
         calls = transaction.to_watch(now_us, self._limits.watchdog_batch_max)
-        fold.adopt(calls)
+        unit.adopt(calls)
         for call in calls:
-            step = service_call.watch(call, now_us=now_us, new_id=fold.new_id, limits=self._limits)
+            step = service_call.watch(call, now_us=now_us, new_id=unit.new_id, limits=self._limits)
             if step is not None:
                 # Nothing but time caused it.
-                fold.take(call.key, step, None)
-                fold.events.append(_rescued(call, now_us))
-        fold.write()
-        return len(calls), fold.events
+                unit.take(call.key, step, None)
+                unit.events.append(_rescued(call, now_us))
+        unit.write()
+        return len(calls), unit.events
 
     # ------------------------------------------------------------------ retention
 
@@ -114,7 +114,7 @@ class Watchdog:
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentPurged("calls", purged))
+            self._observe(AgentRowsPurged("calls", purged))
         return purged
 
 

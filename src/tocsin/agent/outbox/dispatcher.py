@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentObserver, AgentPurged, AgentStepFailed, MessageSuspended, PublishFailed
+from tocsin.agent.events import AgentObserver, AgentRowsPurged, AgentStepFailed, MessageSuspended, PublishFailed
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.outbox.lines import Lines
-from tocsin.agent.outbox.marks import Marks
+from tocsin.agent.outbox.keyed_queues import KeyedQueues
 from tocsin.agent.outbox.ports import OutboxRow, OutboxStore
+from tocsin.agent.outbox.publish_acks import PublishAcks
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.ports.clock import Clock
 
@@ -41,22 +41,22 @@ class OutboxDispatcher:
         self._limits = limits
         self._observe = observe
         self._random = random
-        self._lines = Lines()
-        self._marks = Marks(store, clock, limits, observe, self._forget)
+        self._queues = KeyedQueues()
+        self._acks = PublishAcks(store, clock, limits, observe, self._acknowledged)
         # Held: waiting, under way, or not yet marked.
-        self._held: set[int] = set()
+        self._in_flight: set[int] = set()
         self._attempts: dict[int, int] = {}
         self._retries: set[asyncio.TimerHandle] = set()
         # True from the start on: there are rows in the table that are not held.
         self._behind = True
         self._reading = False
         # What was told during a search while there was no taking it, None: more than may be held.
-        self._told: list[OutboxRow] | None = None
-        self._forgotten: list[int] = []
+        self._appended_meanwhile: list[OutboxRow] | None = None
+        self._acknowledged_meanwhile: list[int] = []
         # Aggregates of rows whose commit had an unknown outcome: those that no search has looked for yet, and until when
         # rows of the others are read from the table, seconds of the event loop.
-        self._doubtful_new: set[str] = set()
-        self._doubtful: dict[str, float] = {}
+        self._in_doubt_new: set[str] = set()
+        self._in_doubt: dict[str, float] = {}
         self._sending = 0
         self._settled = Alarm()
         self._reader = Alarm()
@@ -71,7 +71,7 @@ class OutboxDispatcher:
         self._store.on_appended(self._appended)
         self._store.on_unknown(self._outcome_unknown)
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._purge())]
-        self._marks.start()
+        self._acks.start()
 
     async def close(self) -> None:
         """Sends nothing more; waits up to `outbox_close_timeout` for what is under way to be taken, and as long again for
@@ -89,18 +89,18 @@ class OutboxDispatcher:
                     await self._settled.wait()
         try:
             async with asyncio.timeout(patience_s):
-                await self._marks.close()
+                await self._acks.close()
         except TimeoutError:
-            text = f"{self._marks.waiting} messages were sent and could not be marked; they will be sent again"
+            text = f"{self._acks.waiting} messages were sent and could not be marked; they will be sent again"
             self._observe(AgentStepFailed("outbox close", text))
-        await self._marks.abandon()
+        await self._acks.abandon()
         await asyncio.gather(*self._tasks)
         self._tasks.clear()
 
     @property
     def waiting(self) -> int:
         """Rows that are known and that the bus has not taken yet."""
-        return len(self._held) - len(self._forgotten) - self._marks.waiting
+        return len(self._in_flight) - len(self._acknowledged_meanwhile) - self._acks.waiting
 
     @property
     def behind(self) -> bool:
@@ -113,42 +113,42 @@ class OutboxDispatcher:
         if self._closing:
             return
         if self._behind:
-            if self._told is not None:
-                self._told.extend(rows)
-                if len(self._told) > self._limits.outbox_in_flight_max:
-                    self._told = None
+            if self._appended_meanwhile is not None:
+                self._appended_meanwhile.extend(rows)
+                if len(self._appended_meanwhile) > self._limits.outbox_in_flight_max:
+                    self._appended_meanwhile = None
             return
-        if any(self._is_doubtful(row) for row in rows):
+        if any(self._is_in_doubt(row) for row in rows):
             # Rows that were committed before these may not be known.
             self._fall_behind()
             return
         for row in rows:
-            if len(self._held) >= self._limits.outbox_in_flight_max:
-                self._behind, self._told = True, None
+            if len(self._in_flight) >= self._limits.outbox_in_flight_max:
+                self._behind, self._appended_meanwhile = True, None
                 return
             self._take(row)
 
     def _outcome_unknown(self, rows: Sequence[OutboxRow]) -> None:
         """Whether these rows are in the table, only the table can say, and if so, they go before later ones."""
         if not self._closing:
-            self._doubtful_new.update(row.envelope.aggregate_id for row in rows)
+            self._in_doubt_new.update(row.envelope.aggregate_id for row in rows)
             self._fall_behind()
 
-    def _is_doubtful(self, row: OutboxRow) -> bool:
+    def _is_in_doubt(self, row: OutboxRow) -> bool:
         aggregate_id = row.envelope.aggregate_id
-        return aggregate_id in self._doubtful or aggregate_id in self._doubtful_new
+        return aggregate_id in self._in_doubt or aggregate_id in self._in_doubt_new
 
     def _fall_behind(self) -> None:
         """What is told is read from the table instead, at once."""
         # A search under way doesn't make up for this: what it reads may be older.
-        self._behind, self._told = True, None
+        self._behind, self._appended_meanwhile = True, None
         self._reader.wake()
 
     def _take(self, row: OutboxRow) -> None:
-        if row.number in self._held:
+        if row.number in self._in_flight:
             return
-        self._held.add(row.number)
-        if self._lines.join(row):
+        self._in_flight.add(row.number)
+        if self._queues.push(row):
             self._send(row)
 
     def _send(self, row: OutboxRow) -> None:
@@ -159,11 +159,11 @@ class OutboxDispatcher:
         self._sending -= 1
         if error is None:
             self._attempts.pop(row.number, None)
-            self._marks.published(row)
+            self._acks.published(row)
             self._next(row)
         elif isinstance(error, InvalidMessage):
             self._attempts.pop(row.number, None)
-            self._marks.suspend(row, str(error))
+            self._acks.suspend(row, str(error))
             self._observe(MessageSuspended(*_about(row), str(error)))
             self._next(row)
         else:
@@ -172,7 +172,7 @@ class OutboxDispatcher:
             self._settled.wake()
 
     def _next(self, row: OutboxRow) -> None:
-        following = self._lines.leave(row)
+        following = self._queues.pop(row)
         if following is not None and not self._closing:
             self._send(following)
 
@@ -184,7 +184,7 @@ class OutboxDispatcher:
         attempts = self._attempts.get(row.number, 0) + 1
         self._attempts[row.number] = attempts
         text = f"{type(error).__name__}: {error}"
-        self._marks.failed(row.number, attempts, text)
+        self._acks.failed(row.number, attempts, text)
         self._observe(PublishFailed(*_about(row), attempts, text))
         limits = self._limits
         # The exponent is bounded, because floats are.
@@ -192,26 +192,26 @@ class OutboxDispatcher:
         pause_s = pause_us * (1 - self._random.random() / 2) / 1e6
         handle: asyncio.TimerHandle
 
-        def again() -> None:
+        def retry() -> None:
             self._retries.discard(handle)
             self._send(row)
 
-        handle = asyncio.get_running_loop().call_later(pause_s, again)
+        handle = asyncio.get_running_loop().call_later(pause_s, retry)
         self._retries.add(handle)
 
-    def _forget(self, numbers: Sequence[int]) -> None:
+    def _acknowledged(self, numbers: Sequence[int]) -> None:
         """These rows are marked."""
         if self._reading:
             # A page that was read before the marking still shows them; they must not be taken for new.
-            self._forgotten.extend(numbers)
+            self._acknowledged_meanwhile.extend(numbers)
             return
-        self._held.difference_update(numbers)
+        self._in_flight.difference_update(numbers)
         if self._behind and self._has_room():
             self._reader.wake()
 
     def _has_room(self) -> bool:
         """A search passes over all that is held, so it pays only when that is little."""
-        return len(self._held) - len(self._forgotten) <= self._limits.outbox_in_flight_max // 4
+        return len(self._in_flight) - len(self._acknowledged_meanwhile) <= self._limits.outbox_in_flight_max // 4
 
     # ------------------------------------------------------------------ reading the table
 
@@ -235,9 +235,9 @@ class OutboxDispatcher:
     async def _search(self) -> None:
         """Takes every row that is not held, the oldest first, as far as there is room."""
         limits = self._limits
-        self._reading, self._told = True, []
+        self._reading, self._appended_meanwhile = True, []
         began_s = asyncio.get_running_loop().time()
-        looked_for, self._doubtful_new = self._doubtful_new, set()
+        searched_for, self._in_doubt_new = self._in_doubt_new, set()
         after = 0
         try:
             while not self._closing:
@@ -245,36 +245,36 @@ class OutboxDispatcher:
                 if self._closing:
                     return
                 for row in page:
-                    if row.number not in self._held and len(self._held) >= limits.outbox_in_flight_max:
+                    if row.number not in self._in_flight and len(self._in_flight) >= limits.outbox_in_flight_max:
                         self._behind = True
                         return
                     self._take(row)
                 if len(page) < limits.outbox_batch_max:
-                    self._settle_doubts(looked_for, began_s)
-                    looked_for = set()
+                    self._settle_in_doubt(searched_for, began_s)
+                    searched_for = set()
                     self._caught_up()
                     return
                 after = page[-1].number
         finally:
-            self._reading, self._told = False, None
-            self._doubtful_new |= looked_for
-            self._held.difference_update(self._forgotten)
-            self._forgotten.clear()
+            self._reading, self._appended_meanwhile = False, None
+            self._in_doubt_new |= searched_for
+            self._in_flight.difference_update(self._acknowledged_meanwhile)
+            self._acknowledged_meanwhile.clear()
 
-    def _settle_doubts(self, looked_for: set[str], began_s: float) -> None:
+    def _settle_in_doubt(self, searched_for: set[str], began_s: float) -> None:
         """A whole search has succeeded. A server that answered it decides within a sweep's interval what else was ordered
         from it; so rows that aren't found by a search after that will never be there."""
-        for aggregate_id in [known for known, until_s in self._doubtful.items() if until_s <= began_s]:
-            del self._doubtful[aggregate_id]
+        for aggregate_id in [known for known, until_s in self._in_doubt.items() if until_s <= began_s]:
+            del self._in_doubt[aggregate_id]
         until_s = asyncio.get_running_loop().time() + self._limits.outbox_sweep_interval_us / 1e6
-        self._doubtful.update(dict.fromkeys(looked_for, until_s))
+        self._in_doubt.update(dict.fromkeys(searched_for, until_s))
 
     def _caught_up(self) -> None:
         """The table held no more when it was read. What was told meanwhile follows; if that was too much, the next search
         finds it."""
-        if not self._behind or self._told is None:
+        if not self._behind or self._appended_meanwhile is None:
             return
-        told, self._behind = self._told, False
+        told, self._behind = self._appended_meanwhile, False
         self._appended(told)
 
     # ------------------------------------------------------------------ retention
@@ -299,7 +299,7 @@ class OutboxDispatcher:
             if rows < limits.purge_batch_max:
                 break
         if purged:
-            self._observe(AgentPurged("messages", purged))
+            self._observe(AgentRowsPurged("messages", purged))
         return purged
 
 

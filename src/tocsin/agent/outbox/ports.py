@@ -19,11 +19,11 @@ class OutboxRow(NamedTuple):
 class OutboxStore(Protocol):
     """The table `outbox`. The methods that wait raise StoreError."""
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
+    def on_appended(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
         """Calls `told` on the event loop after each commit that appended rows, with those rows in their order. Only a
         short cut: whoever misses a call finds the rows by `unpublished`."""
 
-    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
+    def on_unknown(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
         """Calls `notified` on the event loop with the rows of each commit whose outcome is unknown: they are in the table,
         may still get there for a moment, or never. It is called before `told` is for any commit that came after."""
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from tocsin.agent.events import AgentObserver, AgentStepFailed, DueTimesReached, TimersScheduled
-from tocsin.agent.messages import DueTimeReached, Key, Registry, ScheduleTimer, ServiceCallDeleted
+from tocsin.agent.messages import CallKey, DueTimeReached, Registry, ScheduleTimer, ServiceCallDeleted
 from tocsin.agent.timer.ports import TimerEntry, Timers
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import uuid7_text
@@ -33,7 +33,7 @@ class TimerModule:
 
     async def start(self) -> None:
         """Begins to tell; the bus has been started."""
-        await self._timers.start(self.tell)
+        await self._timers.start(self.publish_due)
 
     async def close(self) -> None:
         """Tells nothing more. Idempotent."""
@@ -43,8 +43,8 @@ class TimerModule:
         """A tocsin.ports.bus.Handler. What is malformed fails alone."""
         now_us = self._clock.now_us()
         # The last word about a call counts, and of several instants the latest: a repetition may come behind.
-        schedules: dict[Key, TimerEntry] = {}
-        cancels: dict[Key, None] = {}
+        schedules: dict[CallKey, TimerEntry] = {}
+        cancels: dict[CallKey, None] = {}
         for delivery in deliveries:
             envelope = delivery.envelope
             try:
@@ -52,7 +52,7 @@ class TimerModule:
             except InvalidMessage as error:
                 delivery.fail(error)
                 continue
-            key = Key(envelope.tenant_id, envelope.aggregate_id)
+            key = CallKey(envelope.tenant_id, envelope.aggregate_id)
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)
                 if key not in schedules or schedules[key].due_at < message.due_at_us:
@@ -66,7 +66,7 @@ class TimerModule:
         if cancels:
             await self._timers.cancel(list(cancels))
 
-    async def tell(self, entries: Sequence[TimerEntry]) -> None:
+    async def publish_due(self, entries: Sequence[TimerEntry]) -> None:
         """A tocsin.agent.timer.ports.OnDue: publishes DueTimeReached for each; raises what the bus raises."""
         now_us = self._clock.now_us()
         envelopes = []

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from tocsin.agent.alarm import Alarm
-from tocsin.agent.events import AgentObserver, DuePolled, DuePollFailed
+from tocsin.agent.events import AgentObserver, DuePollCompleted, DuePollFailed
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.timer.ports import OnDue, TimerEntry, TimerStore
 from tocsin.model.instants import INSTANT_MIN
 from tocsin.ports.clock import Clock
@@ -21,7 +21,7 @@ _REST = 4
 _BACKOFF_INITIAL_US = 100_000
 
 #: A call and its due time.
-Schedule = tuple[Key, int]
+Schedule = tuple[CallKey, int]
 
 
 class PollingTimers:
@@ -49,13 +49,13 @@ class PollingTimers:
         self._found_to = INSTANT_MIN
         self._arrived_at: int | None = None
         self._swept_at = 0
-        self._told: list[Schedule] = []
+        self._published: list[Schedule] = []
         self._failures = 0
         self._alarm = Alarm()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
         self._marking: asyncio.Task[None] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._publishing: set[asyncio.Task[None]] = set()
 
     async def start(self, on_due: OnDue) -> None:
         """Begins with a look at what fell due before."""
@@ -66,9 +66,9 @@ class PollingTimers:
         """As TimerStore.schedule_timers. Wakes the worker earlier where that is needed, without asking the table."""
         await self._store.schedule_timers(entries)
         if entries:
-            self._found_again(min(entry.due_at for entry in entries))
+            self._rescan_from(min(entry.due_at for entry in entries))
 
-    async def cancel(self, keys: Collection[Key]) -> None:
+    async def cancel(self, keys: Collection[CallKey]) -> None:
         """As TimerStore.delete_timers."""
         await self._store.delete_timers(keys)
 
@@ -79,7 +79,7 @@ class PollingTimers:
         if self._task is not None:
             await self._task
             self._task = None
-        await asyncio.gather(*self._telling)
+        await asyncio.gather(*self._publishing)
         if self._marking is not None:
             await self._marking
 
@@ -90,7 +90,7 @@ class PollingTimers:
             more = False
             try:
                 more = await self._poll()
-                if not self._telling:
+                if not self._publishing:
                     self._failures = 0
             except Exception as error:  # noqa: BLE001 -- whatever fails in one poll, the next has to come
                 self._failed(error)
@@ -124,18 +124,18 @@ class PollingTimers:
         found_to = now_us if not more else entries[-1].due_at if entries else from_us
         self._found_to = found_to if self._arrived_at is None else min(found_to, self._arrived_at)
         if entries:
-            self._begin(entries)
+            self._start_publishing(entries)
             # Where some fell due, others soon will: another look costs no more than asking when.
             self._next_at = now_us
         elif not more:
-            await self._look_ahead(now_us)
+            await self._find_next_due(now_us)
         poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_gather_us
         # After a quiet time the first one due should not wait long; amid many, the table should rest.
         self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
-        self._observe(DuePolled(len(entries), poll_us))
+        self._observe(DuePollCompleted(len(entries), poll_us))
         return more
 
-    async def _look_ahead(self, now_us: int) -> None:
+    async def _find_next_due(self, now_us: int) -> None:
         """Learns the next due time after `now_us`. What was scheduled since the look began, which may have been too late for
         it to be found, counts too."""
         self._next_at = self._arrived_at
@@ -150,45 +150,45 @@ class PollingTimers:
 
     # ------------------------------------------------------------------ telling and marking
 
-    def _begin(self, entries: list[TimerEntry]) -> None:
+    def _start_publishing(self, entries: list[TimerEntry]) -> None:
         self._under_way.update((entry.key, entry.due_at) for entry in entries)
-        task = asyncio.create_task(self._tell(entries))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.create_task(self._publish(entries))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
 
-    async def _tell(self, entries: list[TimerEntry]) -> None:
+    async def _publish(self, entries: list[TimerEntry]) -> None:
         on_due = self._on_due
         assert on_due is not None
-        told = [(entry.key, entry.due_at) for entry in entries]
+        published = [(entry.key, entry.due_at) for entry in entries]
         try:
             await on_due(entries)
         except Exception as error:  # noqa: BLE001 -- they are found again
-            self._let_go(told)
+            self._release(published)
             self._failed(error)
-            self._found_again(entries[0].due_at)
+            self._rescan_from(entries[0].due_at)
             return
         self._failures = 0
-        self._told += told
+        self._published += published
         if self._marking is None or self._marking.done():
             self._marking = asyncio.create_task(self._mark())
 
     async def _mark(self) -> None:
         """Marks what was told, until there is nothing more; one transaction at a time, what is told meanwhile gathers."""
-        while self._told:
-            told, self._told = self._told, []
+        while self._published:
+            published, self._published = self._published, []
             try:
-                await self._store.mark_fired(told, self._clock.now_us())
+                await self._store.mark_fired(published, self._clock.now_us())
             except Exception as error:  # noqa: BLE001 -- they are found, told and marked again
                 self._failed(error)
-                self._found_again(min(due_at for _, due_at in told))
-            self._let_go(told)
+                self._rescan_from(min(due_at for _, due_at in published))
+            self._release(published)
 
-    def _let_go(self, schedules: Sequence[Schedule]) -> None:
+    def _release(self, schedules: Sequence[Schedule]) -> None:
         self._under_way.difference_update(schedules)
         # The worker may be waiting for room.
         self._alarm.wake()
 
-    def _found_again(self, due_at: int) -> None:
+    def _rescan_from(self, due_at: int) -> None:
         """What is due from then on has to be looked at once more."""
         self._found_to = min(self._found_to, due_at)
         self._arrived_at = due_at if self._arrived_at is None else min(self._arrived_at, due_at)

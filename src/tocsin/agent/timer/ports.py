@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 
 
 class TimerEntry(NamedTuple):
@@ -19,9 +19,9 @@ class TimerEntry(NamedTuple):
     reached_at: int | None = None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> CallKey:
         """Tenant and service call."""
-        return Key(self.tenant_id, self.service_call_id)
+        return CallKey(self.tenant_id, self.service_call_id)
 
 
 class TimerStore(Protocol):
@@ -32,7 +32,7 @@ class TimerStore(Protocol):
         not later is a repetition and changes nothing. Entries whose call no longer exists are dropped, and take no other
         along."""
 
-    async def delete_timers(self, keys: Collection[Key]) -> None:
+    async def delete_timers(self, keys: Collection[CallKey]) -> None:
         """Removes schedules; what isn't there is fine."""
 
     async def due_tenants(self, from_us: int, now_us: int, limit: int) -> list[str]:
@@ -43,7 +43,7 @@ class TimerStore(Protocol):
         """These tenants' waiting schedules with `due_at` from `from_us` to `now_us`, both included, in due order; nothing
         of any other tenant."""
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         """From Scheduled to Reached, each of these calls with this `due_at`; returns how many were. What is Reached already,
         gone, or waits for a later instant by now, is left alone."""
 
@@ -64,7 +64,7 @@ class Timers(Protocol):
     async def schedule(self, entries: Sequence[TimerEntry]) -> None:
         """As TimerStore.schedule_timers; durable when it returns."""
 
-    async def cancel(self, keys: Collection[Key]) -> None:
+    async def cancel(self, keys: Collection[CallKey]) -> None:
         """As TimerStore.delete_timers."""
 
     async def close(self) -> None:

@@ -26,11 +26,11 @@ class Database(Protocol):
         another to give it up. Raises StoreLocked, SchemaTooNew, StoreUnavailable."""
 
     @property
-    def term(self) -> int:
+    def epoch(self) -> int:
         """How often a shared database has changed hands; 0 for any other."""
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """Whether it is this agent's now, as far as that is known: nothing is written while it isn't."""
 
     async def lost(self) -> str:

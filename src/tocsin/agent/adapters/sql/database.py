@@ -69,14 +69,14 @@ class AgentDatabase:
         return self._database.shared
 
     @property
-    def term(self) -> int:
+    def epoch(self) -> int:
         """How often a shared one has changed hands."""
-        return self._database.term
+        return self._database.epoch
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """Whether it is this agent's now, as far as that is known. Nothing is written while it isn't."""
-        return self._database.held
+        return self._database.lock_held
 
     async def lost(self) -> str:
         """Returns why, once another agent has it. To be awaited while it is open."""

@@ -176,14 +176,14 @@ class SqlOutbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._told: list[Callable[[Sequence[OutboxRow]], None]] = []
-        self._notified: list[Callable[[Sequence[OutboxRow]], None]] = []
+        self._on_appended: list[Callable[[Sequence[OutboxRow]], None]] = []
+        self._on_unknown: list[Callable[[Sequence[OutboxRow]], None]] = []
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._told.append(told)
+    def on_appended(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._on_appended.append(notify)
 
-    def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._notified.append(notified)
+    def on_unknown(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._on_unknown.append(notify)
 
     async def write(self, work: Callable[[Connection, Appended], T]) -> T:
         """`work` in one transaction with what it appends; those who asked are told of it after the commit."""
@@ -195,8 +195,8 @@ class SqlOutbox:
 
         return await self._database.write(
             afresh,
-            lambda: _report(self._told, appended.rows),
-            lambda: _report(self._notified, appended.rows),
+            lambda: _report(self._on_appended, appended.rows),
+            lambda: _report(self._on_unknown, appended.rows),
         )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:

@@ -148,20 +148,20 @@ class PostgresqlDatabase:
     async def _claim(self, engine: AsyncEngine, lock: LeaderLock) -> None:
         try:
             async with engine.begin() as connection:
-                term = await connection.run_sync(lock.claim)
+                epoch = await connection.run_sync(lock.claim)
         except DATABASE_ERRORS as error:
             raise postgresql_meaning(error, self._name) from error
-        lock.begin(term)
+        lock.begin(epoch)
 
     @property
-    def term(self) -> int:
+    def epoch(self) -> int:
         """See the port."""
-        return 0 if self._lock is None else self._lock.term
+        return 0 if self._lock is None else self._lock.epoch
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """See the port."""
-        return self._lock is not None and self._lock.held
+        return self._lock is not None and self._lock.lock_held
 
     async def lost(self) -> str:
         """See the port."""

@@ -61,7 +61,7 @@ class Holder(NamedTuple):
     pid: int = 0
     node: str = ""
     place: str = "which just ended"
-    term: int = 0
+    epoch: int = 0
     beats: int = 0
 
     def __str__(self) -> str:
@@ -79,18 +79,18 @@ class Watch:
         self._pause_max_s = 2 * interval_s
         self._now_s = now_s
         self._seen = Holder()
-        self._looked_s = 0.0
-        self._still_s = 0.0
+        self._checked_s = 0.0
+        self._silent_s = 0.0
 
-    def still_s(self, holder: Holder) -> float:
+    def silent_s(self, holder: Holder) -> float:
         """Takes in what was seen now; returns since when it is so."""
         now_s = self._now_s()
         if holder != self._seen or not holder.beats:
-            self._seen, self._still_s = holder, 0.0
+            self._seen, self._silent_s = holder, 0.0
         else:
-            self._still_s += min(now_s - self._looked_s, self._pause_max_s)
-        self._looked_s = now_s
-        return self._still_s
+            self._silent_s += min(now_s - self._checked_s, self._pause_max_s)
+        self._checked_s = now_s
+        return self._silent_s
 
 
 class LeaderLock:
@@ -112,11 +112,11 @@ class LeaderLock:
         self._over = asyncio.Event()
         self._why_over = ""
         self._keeper: asyncio.Task[None] | None = None
-        self._trouble = ""
-        self.term = 0
+        self._last_error = ""
+        self.epoch = 0
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """Whether the database is this agent's now, as far as that is known."""
         return self._connection is not None and not self._connection.is_closed() and not self._over.is_set()
 
@@ -124,8 +124,10 @@ class LeaderLock:
         """Raises StoreUnavailable while it isn't."""
         if self._over.is_set():
             raise StoreUnavailable(f"{self._name}: {self._why_over}")
-        if not self.held:
-            raise StoreUnavailable(f"{self._name}: the agent's lock was lost and is being taken again {self._trouble}")
+        if not self.lock_held:
+            raise StoreUnavailable(
+                f"{self._name}: the agent's lock was lost and is being taken again {self._last_error}"
+            )
 
     async def lost(self) -> str:
         """Returns why it is over, once it is."""
@@ -152,21 +154,21 @@ class LeaderLock:
     async def _wait_for_lock(
         self, connection: Any, deadline_s: float, standing_by: Callable[[str], None] | None
     ) -> None:
-        settings, watch, told = self._settings, Watch(self._settings.lock_check_s), None
-        look_at_s = -math.inf
+        settings, watch, reported = self._settings, Watch(self._settings.lock_check_s), None
+        check_at_s = -math.inf
         while not await connection.fetchval(_TRY, LOCK_KEY):
             now_s = time.monotonic()
-            if now_s >= look_at_s or now_s >= deadline_s:
-                look_at_s = now_s + settings.lock_check_s
+            if now_s >= check_at_s or now_s >= deadline_s:
+                check_at_s = now_s + settings.lock_check_s
                 holder = await self._holder(connection)
                 if now_s >= deadline_s:
                     raise StoreLocked(
                         f"{self._name} is in use by another agent ({holder}); stop that one or choose another database"
                     )
-                if standing_by is not None and holder.pid and str(holder) != told:
-                    told = str(holder)
+                if standing_by is not None and holder.pid and str(holder) != reported:
+                    reported = str(holder)
                     standing_by(holder.node or holder.place)
-                if watch.still_s(holder) >= settings.lock_lease_s:
+                if watch.silent_s(holder) >= settings.lock_lease_s:
                     await connection.execute(_END_HOLDER, LOCK_KEY, holder.pid)
             await asyncio.sleep(settings.lock_retry_s)
 
@@ -176,7 +178,7 @@ class LeaderLock:
             return Holder()
         holder = Holder(found[0], place=f"{found[2]} at {found[1]}, server process {found[0]}")
         leader = await self._read_leader(connection)
-        return holder if leader is None else holder._replace(term=leader[0], node=leader[1], beats=leader[2] + 1)
+        return holder if leader is None else holder._replace(epoch=leader[0], node=leader[1], beats=leader[2] + 1)
 
     @staticmethod
     async def _read_leader(connection: Any) -> Any:
@@ -195,7 +197,7 @@ class LeaderLock:
     def _hold(self, connection: Any) -> None:
         self._session_ended.clear()
         connection.add_termination_listener(lambda _: self._session_ended.set())
-        self._connection, self._trouble = connection, ""
+        self._connection, self._last_error = connection, ""
 
     def claim(self, connection: Connection) -> int:
         """Makes the next term this agent's, waiting for the transactions of the one before. To be committed."""
@@ -211,14 +213,14 @@ class LeaderLock:
         )
         return int(made.scalar_one())
 
-    def begin(self, term: int) -> None:
+    def begin(self, epoch: int) -> None:
         """The term is this agent's from now on. Not before the commit: a beat between the two, which doesn't find the term
         yet, would be taken for another's turn."""
-        self.term = term
+        self.epoch = epoch
 
     def fence(self, connection: Connection) -> None:
         """Holds the term until the transaction ends. Raises StoreUnavailable when it is another's."""
-        if connection.execute(_FENCE).scalar_one() != self.term:
+        if connection.execute(_FENCE).scalar_one() != self.epoch:
             self._end("another node runs the agent on it now")
             self.check()
 
@@ -235,37 +237,37 @@ class LeaderLock:
                 continue
             self._drop()
             try:
-                await self._take_again()
+                await self._reacquire()
             except Exception as error:  # noqa: BLE001 -- whatever it is, who asks is told, and the next try may succeed
-                self._trouble = f"({error})"
+                self._last_error = f"({error})"
                 await asyncio.sleep(self._settings.lock_retry_s)
 
     async def _beat(self) -> bool:
         """Whether the session lives."""
-        if not self.held:
+        if not self.lock_held:
             return False
         # The answer is about the term that was asked for: another may have begun when it comes.
-        term = self.term
+        epoch = self.epoch
         try:
-            beat = await self._connection.execute(_BEAT, term, timeout=self._settings.connect_timeout_s)
+            beat = await self._connection.execute(_BEAT, epoch, timeout=self._settings.connect_timeout_s)
         except asyncpg.UndefinedTableError:
             # Before the migration that makes it.
             return True
         except Exception as error:  # noqa: BLE001 -- whatever it is, another session may be better off
-            self._trouble = f"({error})"
+            self._last_error = f"({error})"
             return False
-        if beat == "UPDATE 0" and term:
+        if beat == "UPDATE 0" and epoch:
             self._end("another node runs the agent on it now")
         return True
 
-    async def _take_again(self) -> None:
+    async def _reacquire(self) -> None:
         connection = await self._connect()
         try:
             taken = await connection.fetchval(_TRY, LOCK_KEY)
             # Without a term there is nothing to lose yet: whatever stands there, the claim will put the next in its place.
-            term = self.term
+            epoch = self.epoch
             leader = await self._read_leader(connection)
-            if term and leader is not None and leader[0] != term:
+            if epoch and leader is not None and leader[0] != epoch:
                 self._end(f"node {leader[1]} runs the agent on it now")
             if not taken:
                 raise StoreLocked(f"another has it: {await self._holder(connection)}")

@@ -21,8 +21,8 @@ from tocsin.agent.adapters.sql.tables import (
 )
 from tocsin.agent.adapters.sql.trace import trace_entries
 from tocsin.agent.adapters.sql.types import Instant
-from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, Found, Place, TraceEntry
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.api.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.service_call import Status
 from tocsin.model.retry import RetryPolicy
 
@@ -139,9 +139,9 @@ def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[An
 
 def search_statement(wanted: CallFilter) -> Select[Any]:
     """Keys and times of submission of the calls with this name among the first `SEARCHED_MAX` of the others' page."""
-    looked_at = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
-    found = select(*(looked_at.c[column.name] for column in _SEARCHED[:-1]))
-    return _newest(found.where(looked_at.c.name.icontains(wanted.name, autoescape=True)), looked_at, wanted)
+    searched = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
+    found = select(*(searched.c[column.name] for column in _SEARCHED[:-1]))
+    return _newest(found.where(searched.c.name.icontains(wanted.name, autoescape=True)), searched, wanted)
 
 
 def _last_searched(wanted: CallFilter) -> Select[Any]:
@@ -207,14 +207,14 @@ class SqlCallQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, key: Key) -> CallRecord | None:
+    async def find(self, key: CallKey) -> CallRecord | None:
         def work(connection: Connection) -> CallRecord | None:
             records = _records(connection, FIND.fetch(connection, tenant=key[0], call=key[1]))
             return records[0] if records else None
 
         return await self._database.read(work)
 
-    async def find_many(self, keys: Sequence[Key]) -> list[CallRecord]:
+    async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
         def work(connection: Connection) -> list[CallRecord]:
             return _records(connection, FIND_MANY.fetch(connection, keys))
 
@@ -228,25 +228,25 @@ class SqlCallQueries:
 
         return await self._database.read(work)
 
-    async def search(self, wanted: CallFilter) -> Found:
+    async def search(self, wanted: CallFilter) -> SearchResult:
         found, last = search_statement(wanted), _last_searched(wanted)
 
-        def work(connection: Connection) -> Found:
+        def work(connection: Connection) -> SearchResult:
             keys = [tuple(row) for row in connection.execute(found)]
             reached = None
             if len(keys) < wanted.limit and (row := connection.execute(last).first()) is not None:
-                reached = Place(row[1], row[0])
+                reached = PagePosition(row[1], row[0])
             records = _records(connection, FIND_MANY.fetch(connection, [key[:2] for key in keys]))
             by_id = {record.service_call_id: record for record in records}
-            return Found([by_id[key[1]] for key in keys], reached)
+            return SearchResult([by_id[key[1]] for key in keys], reached)
 
         return await self._database.read(work)
 
-    async def executions(self, key: Key) -> list[ExecutionRecord]:
+    async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda connection: EXECUTIONS.fetch(connection, tenant=key[0], call=key[1]))
         return list(map(_execution, rows))
 
-    async def trace(self, key: Key) -> list[TraceEntry]:
+    async def trace(self, key: CallKey) -> list[TraceEntry]:
         def work(connection: Connection) -> list[TraceEntry]:
             one = {"tenant": key[0], "call": key[1]}
             found = FIND.fetch(connection, **one)

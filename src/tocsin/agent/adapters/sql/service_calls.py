@@ -24,7 +24,7 @@ from tocsin.agent.adapters.sql.outbox import Appended, SqlOutbox
 from tocsin.agent.adapters.sql.statements import Batch, Fields, Given, Query, Row
 from tocsin.agent.adapters.sql.tables import service_call_tags, service_calls
 from tocsin.agent.adapters.sql.types import FreeText, Instant
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.ports import Change, Transaction
 from tocsin.agent.orchestration.service_call import WAITING, Outcome, ServiceCall, Status
 from tocsin.model.envelope import Envelope
@@ -287,8 +287,8 @@ def _change_row(change: Change) -> Row:
 
 def _rounds(changes: Sequence[Change]) -> Iterable[list[Change]]:
     """The changes in runs in which no call comes twice, each call's in their order."""
-    rounds: list[dict[Key, Change]] = [{}]
-    of: dict[Key, int] = {}
+    rounds: list[dict[CallKey, Change]] = [{}]
+    of: dict[CallKey, int] = {}
     for change in changes:
         key = change.after.key
         place = of[key] = of.get(key, -1) + 1
@@ -305,43 +305,45 @@ class SqlTransaction:
         self._connection = connection
         self._appended = appended
 
-    def load(self, keys: Collection[Key]) -> dict[Key, ServiceCall]:
-        return {Key(row[0], row[1]): _from_row(row) for row in LOAD.fetch(self._connection, sorted(set(keys)))}
+    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
+        return {CallKey(row[0], row[1]): _from_row(row) for row in LOAD.fetch(self._connection, sorted(set(keys)))}
 
     def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
         found = FIND_BY_IDEMPOTENCY_KEY.fetch(self._connection, sorted(set(keys)))
         calls = map(_from_row, found)
         return {(call.tenant_id, call.idempotency_key or ""): call for call in calls}
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[Key]:
+    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         first = {call.key: call for call in reversed(calls)}
-        added = {Key._make(key) for key in INSERT.run(self._connection, [_to_row(first[key]) for key in sorted(first)])}
+        added = {
+            CallKey._make(key) for key in INSERT.run(self._connection, [_to_row(first[key]) for key in sorted(first)])
+        }
         tags = sorted({(*key, tag, first[key].submitted_at) for key in added for tag in first[key].tags})
         INSERT_TAGS.count(self._connection, tags)
         return added
 
-    def change(self, changes: Sequence[Change]) -> set[Key]:
-        written: set[Key] = set()
+    def change(self, changes: Sequence[Change]) -> set[CallKey]:
+        written: set[CallKey] = set()
         for round_ in _rounds(changes):
-            written |= {Key._make(key) for key in CHANGE.run(self._connection, list(map(_change_row, round_)))}
+            written |= {CallKey._make(key) for key in CHANGE.run(self._connection, list(map(_change_row, round_)))}
         return written
 
-    def delete_waiting(self, keys: Collection[Key]) -> set[Key]:
-        return {Key._make(key) for key in DELETE_WAITING.fetch(self._connection, sorted(set(keys)))}
+    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
+        return {CallKey._make(key) for key in DELETE_WAITING.fetch(self._connection, sorted(set(keys)))}
 
-    def tags(self, keys: Collection[Key]) -> dict[Key, tuple[str, ...]]:
-        found: dict[Key, list[str]] = {key: [] for key in keys}
+    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
+        found: dict[CallKey, list[str]] = {key: [] for key in keys}
         for tenant_id, service_call_id, tag in TAGS.fetch(self._connection, sorted(found)):
-            found[Key(tenant_id, service_call_id)].append(tag)
+            found[CallKey(tenant_id, service_call_id)].append(tag)
         return {key: tuple(tags) for key, tags in found.items()}
 
-    def add_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         rows = SUBMITTED_AT.fetch(self._connection, sorted({key for key, _ in tags}))
-        submitted_at = {Key(tenant_id, service_call_id): moment for tenant_id, service_call_id, moment in rows}
+        submitted_at = {CallKey(tenant_id, service_call_id): moment for tenant_id, service_call_id, moment in rows}
         present = sorted({(*key, tag, submitted_at[key]) for key, tag in tags if key in submitted_at})
         INSERT_TAGS.count(self._connection, present)
 
-    def remove_tags(self, tags: Sequence[tuple[Key, str]]) -> None:
+    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         REMOVE_TAGS.count(self._connection, sorted({(*key, tag) for key, tag in tags}))
 
     def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:

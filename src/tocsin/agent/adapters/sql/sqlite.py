@@ -113,12 +113,12 @@ class SqliteDatabase:
             raise
 
     @property
-    def term(self) -> int:
+    def epoch(self) -> int:
         """Always 0."""
         return 0
 
     @property
-    def held(self) -> bool:
+    def lock_held(self) -> bool:
         """From `open` to `close`: the kernel gives a file's lock to nobody else."""
         return self._loop is not None and not self._closed
 
@@ -210,12 +210,12 @@ class SqliteDatabase:
         try:
             connection = self._open_writing()
         except BaseException as error:  # noqa: BLE001 - it is raised where `open` waits
-            self._tell(_settle_open, opened, sqlite_meaning(error, self._name))
+            self._call_in_loop(_settle_open, opened, sqlite_meaning(error, self._name))
             return
-        self._tell(_settle_open, opened, None)
+        self._call_in_loop(_settle_open, opened, None)
         try:
             while (jobs := self._next()) is not None:
-                self._tell(_settle, self._write_together(connection, jobs))
+                self._call_in_loop(_settle, self._write_together(connection, jobs))
         finally:
             connection.close()
 
@@ -305,11 +305,11 @@ class SqliteDatabase:
         meaning = sqlite_meaning(error, self._name, in_commit=in_commit)
         return [_Settled(job, None, meaning) for job in jobs]
 
-    def _tell(self, tell: Callable[..., None], *args: Any) -> None:
+    def _call_in_loop(self, callback: Callable[..., None], *args: Any) -> None:
         assert self._loop is not None
         # The loop may have been closed under a process that ends.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(tell, *args)
+            self._loop.call_soon_threadsafe(callback, *args)
 
 
 def _settle_open(opened: asyncio.Future[None], error: BaseException | None) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from tocsin.agent.adapters.sql.types import FreeText, Instant, Json, Key, Number
+from tocsin.agent.adapters.sql.types import FreeText, Instant, Json, KeyText, Number
 
 metadata = MetaData()
 
@@ -36,10 +36,10 @@ def _of_service_call(table: str) -> ForeignKeyConstraint:
 service_calls = Table(
     "service_calls",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
     Column("name", FreeText, nullable=False),
-    Column("status", Key, nullable=False),
+    Column("status", KeyText, nullable=False),
     Column("submitted_at", Instant, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("started_at", Instant),
@@ -47,11 +47,11 @@ service_calls = Table(
     Column("request_spec", Json, nullable=False),
     Column("outcome_meta", Json),
     # Ours: the request that it all came from, and whether a repetition of it is the same.
-    Column("correlation_id", Key, nullable=False),
-    Column("fingerprint", Key, nullable=False),
-    Column("idempotency_key", Key),
+    Column("correlation_id", KeyText, nullable=False),
+    Column("fingerprint", KeyText, nullable=False),
+    Column("idempotency_key", KeyText),
     # Ours: the execution ordered last, and how many were.
-    Column("execution_id", Key),
+    Column("execution_id", KeyText),
     Column("executions", Number, nullable=False, server_default=text("0")),
     # Ours: when the watchdog has to look, while the call has not finished.
     Column("watch_at", Instant),
@@ -104,9 +104,9 @@ Index(
 service_call_tags = Table(
     "service_call_tags",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("tag", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("tag", KeyText, nullable=False),
     # Ours: the call's, so that a page by tag is one range of an index.
     Column("submitted_at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "service_call_id", "tag", name="pk_service_call_tags"),
@@ -119,13 +119,13 @@ Index("idx_service_call_tags_tag", tags.tenant_id, tags.tag, tags.submitted_at, 
 timer_schedules = Table(
     "timer_schedules",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("correlation_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("correlation_id", KeyText, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("registered_at", Instant, nullable=False),
     Column("reached_at", Instant),
-    Column("state", Key, nullable=False, server_default=text("'Scheduled'")),
+    Column("state", KeyText, nullable=False, server_default=text("'Scheduled'")),
     PrimaryKeyConstraint("tenant_id", "service_call_id", name="pk_timer_schedules"),
     _of_service_call("timer_schedules"),
     CheckConstraint("state IN ('Scheduled', 'Reached')", name="ck_timer_schedules_state"),
@@ -146,21 +146,21 @@ Index(
 http_execution_log = Table(
     "http_execution_log",
     metadata,
-    Column("tenant_id", Key, nullable=False),
-    Column("service_call_id", Key, nullable=False),
-    Column("execution_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("service_call_id", KeyText, nullable=False),
+    Column("execution_id", KeyText, nullable=False),
     Column("started_at", Instant, nullable=False),
     Column("finished_at", Instant),
     Column("request_url", FreeText, nullable=False),
-    Column("request_method", Key, nullable=False),
+    Column("request_method", KeyText, nullable=False),
     Column("request_headers", Json, nullable=False),
     Column("request_body", FreeText),
-    Column("response_status", Key),
+    Column("response_status", KeyText),
     Column("response_headers", Json),
     Column("response_body", FreeText),
     Column("error_message", FreeText),
     # Ours: goes into the event that tells of an interrupted execution.
-    Column("correlation_id", Key, nullable=False),
+    Column("correlation_id", KeyText, nullable=False),
     PrimaryKeyConstraint("tenant_id", "service_call_id", "execution_id", name="pk_http_execution_log"),
     _of_service_call("http_execution_log"),
     CheckConstraint(
@@ -182,16 +182,16 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", Number, Identity(always=False), nullable=False),
-    Column("tenant_id", Key, nullable=False),
-    Column("aggregate_id", Key, nullable=False),
-    Column("event_type", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
+    Column("aggregate_id", KeyText, nullable=False),
+    Column("event_type", KeyText, nullable=False),
     Column("event_payload", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("published_at", Instant),
     # Ours: the rest of the envelope.
-    Column("envelope_id", Key, nullable=False),
-    Column("correlation_id", Key, nullable=False),
-    Column("causation_id", Key),
+    Column("envelope_id", KeyText, nullable=False),
+    Column("correlation_id", KeyText, nullable=False),
+    Column("causation_id", KeyText),
     Column("timestamp_ms", Number, nullable=False),
     # Ours: what became of sending it.
     Column("attempts", Number, nullable=False, server_default=text("0")),
@@ -222,7 +222,7 @@ agent_identity = Table(
     "agent_identity",
     metadata,
     Column("id", Integer, nullable=False, autoincrement=False),
-    Column("agent_id", Key, nullable=False),
+    Column("agent_id", KeyText, nullable=False),
     PrimaryKeyConstraint("id", name="pk_agent_identity"),
     CheckConstraint("id = 1", name="ck_agent_identity_only_one"),
     sqlite_strict=True,
@@ -236,7 +236,7 @@ agent_leader = Table(
     Column("id", Integer, nullable=False, autoincrement=False),
     Column("term", Number, nullable=False),
     Column("node", FreeText, nullable=False),
-    Column("incarnation", Key, nullable=False),
+    Column("incarnation", KeyText, nullable=False),
     Column("since", Instant),
     PrimaryKeyConstraint("id", name="pk_agent_leader"),
     CheckConstraint("id = 1", name="ck_agent_leader_only_one"),
@@ -257,7 +257,7 @@ agent_heartbeat = Table(
 tenant_secrets = Table(
     "tenant_secrets",
     metadata,
-    Column("tenant_id", Key, nullable=False),
+    Column("tenant_id", KeyText, nullable=False),
     Column("secrets", Json, nullable=False),
     PrimaryKeyConstraint("tenant_id", name="pk_tenant_secrets"),
     sqlite_strict=True,

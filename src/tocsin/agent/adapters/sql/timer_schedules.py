@@ -26,7 +26,7 @@ from tocsin.agent.adapters.sql.backend import Database
 from tocsin.agent.adapters.sql.statements import Batch, Fields, Given, Query, Row
 from tocsin.agent.adapters.sql.tables import service_calls, timer_schedules
 from tocsin.agent.adapters.sql.types import Instant
-from tocsin.agent.messages import Key
+from tocsin.agent.messages import CallKey
 from tocsin.agent.timer.ports import TimerEntry
 
 #: To find the tenants that have something due, this many times as many due rows are looked at, the earliest first.
@@ -171,7 +171,7 @@ class SqlTimerStore:
             rows = sorted(latest.values())
             await self._database.write(lambda connection: SCHEDULE.count(connection, rows))
 
-    async def delete_timers(self, keys: Collection[Key]) -> None:
+    async def delete_timers(self, keys: Collection[CallKey]) -> None:
         if keys:
             await self._database.write(lambda connection: DELETE.count(connection, sorted(keys)))
 
@@ -186,7 +186,7 @@ class SqlTimerStore:
         rows = await self._database.read(lambda connection: FIND_DUE.fetch(connection, tenants, **given))
         return [_entry(row) for row in rows]
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         if not fired:
             return 0
         rows = sorted((*key, due_at) for key, due_at in fired)

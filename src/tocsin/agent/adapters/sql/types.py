@@ -100,7 +100,7 @@ def _without_nul(text: str | None) -> str | None:
 #: Ids, names of states, tags. In PostgreSQL by the order of their bytes, as SQLite has it: pages follow it, and indexes of
 #: another collation would not serve ranges. Ids are not of the native type uuid: they are texts everywhere else, and
 #: making objects of them and texts again costs more than their 20 bytes.
-Key = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+KeyText = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 #: JSON as it was written. PostgreSQL's jsonb would reorder members, refuse "\u0000", and decode what only we read.
 Json = Text

@@ -21,7 +21,7 @@ class _Suspended(NamedTuple):
     error: str
 
 
-class Marks:
+class PublishAcks:
     """Writes in the background, one transaction at a time; what comes meanwhile makes up the next one."""
 
     def __init__(
@@ -30,14 +30,14 @@ class Marks:
         clock: Clock,
         limits: AgentLimits,
         observe: AgentObserver,
-        marked: Callable[[Sequence[int]], None],
+        recorded: Callable[[Sequence[int]], None],
     ) -> None:
         """`marked` is called with the numbers of rows that need no more attention, published or suspended."""
         self._store = store
         self._clock = clock
         self._limits = limits
         self._observe = observe
-        self._marked = marked
+        self._recorded = recorded
         self._published: list[int] = []
         self._oldest_ms: int | None = None
         self._suspended: list[_Suspended] = []
@@ -127,7 +127,7 @@ class Marks:
             await self._store.suspend(number, error, self._clock.now_us())
             del self._suspended[0]
             self._waiting -= 1
-            self._marked([number])
+            self._recorded([number])
         while self._notes:
             number, (attempts, error) = next(iter(self._notes.items()))
             await self._store.note_failure(number, attempts, error)
@@ -147,6 +147,6 @@ class Marks:
             raise
         del self._published[:count]
         self._waiting -= count
-        self._marked(numbers)
+        self._recorded(numbers)
         lag_us = max(now_us - oldest_ms * 1_000, 0) if oldest_ms is not None else 0
         self._observe(MessagesPublished(count, lag_us))

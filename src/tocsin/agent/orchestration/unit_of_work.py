@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.agent.events import AgentEvent, ServiceCallChanged
-from tocsin.agent.messages import Key, Message, Registry
+from tocsin.agent.messages import CallKey, Message, Registry
 from tocsin.agent.orchestration.ports import Change, ServiceCallStore, Transaction
 from tocsin.agent.orchestration.service_call import ServiceCall, Status, Step
 from tocsin.model.envelope import Envelope
@@ -36,7 +36,7 @@ async def transact(store: ServiceCallStore, work: Callable[[Transaction], T]) ->
     return await store.transact(work)
 
 
-class Fold:
+class UnitOfWork:
     """The calls of one transaction as they become, and the messages and events that go with it.
 
     It lives on the database's thread, so it has an id source of its own: the process's is not to be shared by threads.
@@ -49,18 +49,18 @@ class Fold:
         self.events: list[AgentEvent] = []
         self._transaction = transaction
         self._registry = registry
-        self._loaded: dict[Key, ServiceCall] = {}
-        self._calls: dict[Key, ServiceCall] = {}
-        self._changed: set[Key] = set()
-        self._inserted: set[Key] = set()
-        self._deleted: set[Key] = set()
-        self._tags_loaded: dict[Key, frozenset[str]] = {}
-        self._tags: dict[Key, set[str]] = {}
+        self._loaded: dict[CallKey, ServiceCall] = {}
+        self._calls: dict[CallKey, ServiceCall] = {}
+        self._changed: set[CallKey] = set()
+        self._inserted: set[CallKey] = set()
+        self._deleted: set[CallKey] = set()
+        self._tags_loaded: dict[CallKey, frozenset[str]] = {}
+        self._tags: dict[CallKey, set[str]] = {}
         self._outbox: list[Envelope] = []
 
     # ------------------------------------------------------------------ reading
 
-    def load(self, keys: Collection[Key]) -> None:
+    def load(self, keys: Collection[CallKey]) -> None:
         """Reads these calls."""
         if keys:
             self.adopt(self._transaction.load(keys).values())
@@ -71,31 +71,31 @@ class Fold:
             if self._loaded.setdefault(call.key, call) is call:
                 self._calls[call.key] = call
 
-    def load_tags(self, keys: Collection[Key]) -> None:
+    def load_tags(self, keys: Collection[CallKey]) -> None:
         """Reads the tags of these calls."""
         if keys:
             for key, tags in self._transaction.tags(keys).items():
                 self._tags_loaded[key] = frozenset(tags)
                 self._tags[key] = set(tags)
 
-    def get(self, key: Key) -> ServiceCall | None:
+    def get(self, key: CallKey) -> ServiceCall | None:
         """The call as it is by now; None when there is none (any more)."""
         return self._calls.get(key)
 
-    def tags(self, key: Key) -> set[str]:
+    def tags(self, key: CallKey) -> set[str]:
         """The call's tags, to be changed in place."""
         return self._tags.setdefault(key, set())
 
     # ------------------------------------------------------------------ changing
 
-    def take(self, key: Key, step: Step, cause: str | None) -> None:
+    def take(self, key: CallKey, step: Step, cause: str | None) -> None:
         """A step of a call that exists; `cause` is the id of the message that caused it."""
         before = self._calls[key]
         self._calls[key] = step.after
         if key not in self._inserted:
             self._changed.add(key)
         if before.status is not step.after.status:
-            self._tell(step.after)
+            self._report(step.after)
         self.send(step.after, step.messages, cause)
 
     def insert(self, step: Step, cause: str) -> None:
@@ -104,10 +104,10 @@ class Fold:
         self._calls[key] = step.after
         self._inserted.add(key)
         self._tags[key] = set(step.after.tags)
-        self._tell(step.after)
+        self._report(step.after)
         self.send(step.after, step.messages, cause)
 
-    def delete(self, key: Key, messages: Iterable[Message], cause: str) -> None:
+    def delete(self, key: CallKey, messages: Iterable[Message], cause: str) -> None:
         """The call goes."""
         call = self._calls.pop(key)
         self._tags.pop(key, None)
@@ -132,7 +132,7 @@ class Fold:
                 )
             )
 
-    def _tell(self, call: ServiceCall) -> None:
+    def _report(self, call: ServiceCall) -> None:
         lag_us = None
         if call.status is Status.RUNNING:
             lag_us = max(self.now_us - max(call.awaited_at, call.submitted_at), 0)
@@ -158,7 +158,7 @@ class Fold:
         if self._outbox:
             transaction.append(self._outbox)
 
-    def _with_tags(self, key: Key) -> ServiceCall:
+    def _with_tags(self, key: CallKey) -> ServiceCall:
         call, tags = self._calls[key], tuple(sorted(self._tags[key]))
         return call if call.tags == tags else msgspec.structs.replace(call, tags=tags)
 
@@ -175,7 +175,7 @@ class Fold:
             self._transaction.add_tags(added)
 
 
-def _demand(wanted: set[Key], written: set[Key]) -> None:
+def _demand(wanted: set[CallKey], written: set[CallKey]) -> None:
     if wanted != written:
         key = next(iter(wanted ^ written))
         raise ChangedMeanwhile(f"service call {key.service_call_id} was changed by another transaction")

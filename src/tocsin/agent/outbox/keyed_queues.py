@@ -7,14 +7,14 @@ from bisect import insort
 from tocsin.agent.outbox.ports import OutboxRow
 
 
-class Lines:
+class KeyedQueues:
     """One line per aggregate; its head is under way, the others wait. An aggregate without rows costs nothing."""
 
     def __init__(self) -> None:
         # None: the head alone. Most lines never hold more, and a list for each would cost more than all else here.
         self._waiting: dict[str, list[OutboxRow] | None] = {}
 
-    def join(self, row: OutboxRow) -> bool:
+    def push(self, row: OutboxRow) -> bool:
         """Puts the row into its line; True when it is the head now and may go."""
         aggregate_id = row.envelope.aggregate_id
         if aggregate_id not in self._waiting:
@@ -29,7 +29,7 @@ class Lines:
             insort(waiting, row, key=_number)
         return False
 
-    def leave(self, row: OutboxRow) -> OutboxRow | None:
+    def pop(self, row: OutboxRow) -> OutboxRow | None:
         """The head is done with; returns the next one, which may go."""
         aggregate_id = row.envelope.aggregate_id
         waiting = self._waiting[aggregate_id]

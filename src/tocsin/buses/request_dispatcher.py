@@ -15,7 +15,7 @@ from tocsin.ports.bus import BusObserver, BusOverloaded, BusUnavailable, Command
 Reply = Callable[[Envelope | Exception], None]
 
 
-class Answering:
+class RequestDispatcher:
     """The commands of one responder: batches in the order of their coming, one call at a time.
 
     When the responder raises for several, each is given again alone; what it raises for one alone is reported and
