@@ -134,7 +134,7 @@ async def test_the_node_that_runs_it_stands_still_and_wakes(
         load.gone.discard(leader)
         leader.process.send_signal(signal.SIGCONT)
         await load.accepts(60)
-        await until(lambda: _log_has(leader, "agent lost"))
+        await until(lambda: _log_has(leader, "agent leadership lost"))
         assert await leads(nodes, leader) is other
         await account(load, leader, receiver, nodes)
         assert await term(postgresql_url) == terms

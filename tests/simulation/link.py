@@ -43,7 +43,7 @@ class Link:
         self.round_trip_us_max = 0
         self._store = store
         self._rng = rng
-        self._send_message = say
+        self._say = say
 
     async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], *, writes: str = "") -> T:
         """Sends the request, has it done when it arrives, and waits for the answer."""
@@ -55,7 +55,7 @@ class Link:
         kind = rng.choice(_FATES) if fate < self.fault_rate else ""
         late = rng.uniform(0.0, 12.0) if kind == "late" else 0.0
         if kind and writes:
-            self._send_message("fate", writes, kind, round(late, 3))
+            self._say("fate", writes, kind, round(late, 3))
         if kind in ("definite", "unavailable") or self.cut == "refused":
             await asyncio.sleep(there)
             raise DefiniteFailure("deadlock") if kind == "definite" else StoreUnavailable("connection refused")
@@ -101,7 +101,7 @@ class Link:
         self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
         def work() -> Coroutine[Any, Any, int | None]:
-            self._send_message("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
+            self._say("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
             return self._store.claim(
                 shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
             )
@@ -122,7 +122,7 @@ class Link:
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         if counter is not None:
-            self._send_message("forgets", incarnation.hex()[:4], counter)
+            self._say("forgets", incarnation.hex()[:4], counter)
         return await self._call(lambda: self._store.forget_member(incarnation, counter), writes="forget")
 
     async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
@@ -136,7 +136,7 @@ class Link:
 
     def _say_batches(self, batches: Sequence[ShardBatch]) -> None:
         for batch in batches:
-            self._send_message(
+            self._say(
                 "batch",
                 f"shard {batch.shard_id} v{batch.epoch} of {batch.owner.hex()[:4]}",
                 [(row.execute_at, row.uuid.hex()[:6], row.generation[-1], row.suspended) for row in batch.upserts],
@@ -161,9 +161,7 @@ class Link:
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
         def work() -> Coroutine[Any, Any, bool]:
-            self._send_message(
-                "namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused
-            )
+            self._say("namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused)
             return self._store.put_namespace(namespace, create=create)
 
         return await self._call(work, writes="put_namespace")

@@ -48,14 +48,14 @@ class Node:
         self.clock = DriftingClock(
             world.true_us, offset_us=offset_us, boot_us=self._rng.randint(0, 10**9), drift_ppm=drift_ppm
         )
-        self.link = Link(world.store, world.rng(name, "link"), self._send_message)
+        self.link = Link(world.store, world.rng(name, "link"), self._say)
         self.receiver = self._new_receiver()
         self.context: Context | None = None
         self._boot: asyncio.Task[None] | None = None
         #: Requests that end with the process.
         self._asked: set[asyncio.Task[Any]] = set()
 
-    def _send_message(self, *what: object) -> None:
+    def _say(self, *what: object) -> None:
         self._world.say(self.name, *what)
 
     def _observe(self, event: Event) -> None:
@@ -93,7 +93,7 @@ class Node:
         while True:
             self._starts += 1
             incarnation = self._rng.randbytes(16)
-            self._send_message("start", incarnation.hex()[:4])
+            self._say("start", incarnation.hex()[:4])
             self.receiver = self._new_receiver()
             self.context = Context(
                 store=self.link,  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ class Node:
             try:
                 await supervisor.start()
             except StoreError as error:
-                self._send_message("start failed", str(error))
+                self._say("start failed", str(error))
                 self._disconnect()
                 await supervisor.kill()
                 await asyncio.sleep(0.5)
@@ -150,7 +150,7 @@ class Node:
 
     async def crash(self) -> None:
         """The process is gone from one moment to the next."""
-        self._send_message("crash")
+        self._say("crash")
         self.thaw()
         self.receiver.connected = False
         if self._boot is not None and not self._boot.done():
@@ -166,7 +166,7 @@ class Node:
 
     async def close(self) -> None:
         """An orderly end."""
-        self._send_message("close")
+        self._say("close")
         self.thaw()
         if self._boot is not None:
             await asyncio.wait({self._boot})

@@ -133,7 +133,7 @@ async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, p
             assert status == 200
         assert "tocsin_agent_running 1" in await text(one, "/metrics")
         assert "tocsin_agent_running 0" in await text(two, "/metrics")
-        assert "agent stands by" in two.log()
+        assert "agent standby" in two.log()
         await one.stop()
         assert await until_led_by(two, "two")
         assert "agent started" in two.log()
