@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, postgresql_meaning
+from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, translate_postgresql_error
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
 #: As asyncpg tells of a connection that is gone.
@@ -23,11 +23,11 @@ LOST = (
 def test_a_connection_that_is_gone_is_met_by_whoever_expects_the_databases_faults(error: Exception) -> None:
     assert postgresql_lost(error)
     assert isinstance(error, DATABASE_ERRORS)
-    assert isinstance(postgresql_meaning(error, "db"), StoreUnavailable)
-    assert isinstance(postgresql_meaning(error, "db", in_commit=True), OutcomeUnknown)
+    assert isinstance(translate_postgresql_error(error, "db"), StoreUnavailable)
+    assert isinstance(translate_postgresql_error(error, "db", in_commit=True), OutcomeUnknown)
 
 
 def test_a_value_that_the_driver_cannot_encode_is_the_programs_fault() -> None:
     error = asyncpg.exceptions.DataError("invalid input")
     assert not postgresql_lost(error)
-    assert postgresql_meaning(error, "db") is error
+    assert translate_postgresql_error(error, "db") is error

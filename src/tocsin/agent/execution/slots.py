@@ -1,4 +1,4 @@
-"""How many executions are under way at once, in all and per destination, and whose turn is next."""
+"""Limits concurrent executions, in total and per destination, and decides which order is next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Bound(Protocol):
-    """What goes somewhere."""
+    """An item with a destination."""
 
     destination: str
 
@@ -16,7 +16,7 @@ B = TypeVar("B", bound=Bound)
 
 
 class _Destination(Generic[B]):
-    """`queued`: it stands in the rotation."""
+    """`queued`: it is in the rotation."""
 
     __slots__ = ("in_flight", "name", "queued", "waiting")
 
@@ -28,10 +28,11 @@ class _Destination(Generic[B]):
 
 
 class Slots(Generic[B]):
-    """Lets what is held go, within both limits; destinations that have work and room take turns, one each.
+    """Admits waiting items within both limits. Destinations that have waiting items and free slots take turns, one item
+    each.
 
-    The place at the destination is free when it has answered; the place in all only when the result is durable, so that
-    results never pile up.
+    The slot of the destination is free when the destination has answered; the slot of the total is free only when the
+    result is durable, so that unwritten results never accumulate.
     """
 
     def __init__(self, in_flight_max: int, per_destination_max: int) -> None:
@@ -39,13 +40,13 @@ class Slots(Generic[B]):
         self._per_destination_max = per_destination_max
         self._destinations: dict[str, _Destination[B]] = {}
         self._rotation: deque[_Destination[B]] = deque()
-        #: What was let go and has not been released.
+        #: Items that were admitted and not released.
         self.in_flight = 0
-        #: What waits.
+        #: Items that wait.
         self.waiting = 0
 
     def add(self, item: B) -> None:
-        """It wants to go; `admit` says when."""
+        """Adds a waiting item; `admit` returns it when its turn comes."""
         destination = self._destinations.get(item.destination)
         if destination is None:
             destination = self._destinations[item.destination] = _Destination(item.destination)
@@ -54,7 +55,7 @@ class Slots(Generic[B]):
         self._rotate(destination)
 
     def admit(self) -> list[B]:
-        """What may go now. Each is followed by one `answered` and one `released`."""
+        """The items that may start now. For each, call `answered` and `released` once."""
         admitted: list[B] = []
         while self._rotation and self.in_flight < self._in_flight_max:
             destination = self._rotation.popleft()
@@ -67,7 +68,7 @@ class Slots(Generic[B]):
         return admitted
 
     def answered(self, item: B) -> None:
-        """Nothing is under way to its destination for it any more."""
+        """The item no longer uses its destination."""
         destination = self._destinations[item.destination]
         destination.in_flight -= 1
         self._rotate(destination)
@@ -75,11 +76,11 @@ class Slots(Generic[B]):
             del self._destinations[destination.name]
 
     def released(self) -> None:
-        """One that was let go has come to its end."""
+        """One admitted item has ended."""
         self.in_flight -= 1
 
     def drop_waiting(self) -> list[B]:
-        """Takes back all that waits."""
+        """Removes and returns all waiting items."""
         waiting = [item for destination in self._destinations.values() for item in destination.waiting]
         self._rotation.clear()
         self.waiting = 0

@@ -1,4 +1,4 @@
-"""Answers to the commands of clients: submit, tag, untag, delete."""
+"""Handles the commands of clients: submit, tag, untag, delete."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Answer(NamedTuple):
 
 
 class Commands:
-    """The responder for the commands. An accepted one is durable when its reply goes out."""
+    """The responder for commands. An accepted command is durable before its reply is sent."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Commands:
         self._observe = observe
 
     async def answer(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
-        """A tocsin.ports.bus.Responder: all commands in one transaction. Raises InvalidMessage and what the store raises;
-        nothing has been done then, except after OutcomeUnknown, and the same commands may come again."""
+        """A tocsin.ports.bus.Responder: handles all commands in one transaction. Raises InvalidMessage and the store's
+        errors. Nothing was written then, except possibly after OutcomeUnknown; the same commands may be sent again."""
         commands = [
             _Command(envelope, CallKey(envelope.tenant_id, envelope.aggregate_id), self._registry.open(envelope))
             for envelope in envelopes
@@ -98,7 +98,7 @@ class Commands:
             return self._submit(unit, command, message, by_idempotency_key)
         call = unit.get(command.key)
         if call is None:
-            return _refused(command, "SERVICE_CALL_NOT_FOUND", "there is no such service call")
+            return _refused(command, "SERVICE_CALL_NOT_FOUND", "the service call does not exist")
         if isinstance(message, TagServiceCall):
             tags = unit.tags(command.key)
             if message.tag not in tags and len(tags) >= self._limits.tags_max:
@@ -114,7 +114,7 @@ class Commands:
                 )
             unit.delete(command.key, messages, command.envelope.id)
         else:
-            raise InvalidMessage(f"{command.envelope.type} is no command that orchestration answers")
+            raise InvalidMessage(f"orchestration does not handle the command {command.envelope.type}")
         return _Answer(CommandAccepted(call.service_call_id, call.status.value), command.envelope.correlation_id)
 
     def _submit(
@@ -157,7 +157,7 @@ class Commands:
 def _load_by_idempotency_key(
     unit: UnitOfWork, transaction: Transaction, commands: Sequence[_Command]
 ) -> dict[tuple[str, str], CallKey]:
-    """The keys of the calls that hold the idempotency keys of these submissions."""
+    """The keys of the existing calls that have the idempotency keys of these submissions."""
     wanted = {
         (command.key.tenant_id, command.message.idempotency_key)
         for command in commands
@@ -173,7 +173,7 @@ def _load_by_idempotency_key(
 def _repeated(command: _Command, message: SubmitServiceCall, present: ServiceCall) -> _Answer:
     if present.fingerprint != message.fingerprint:
         what = "id" if present.key == command.key else "idempotency key"
-        return _refused(command, "IDEMPOTENCY_CONFLICT", f"another service call has this {what} already")
+        return _refused(command, "IDEMPOTENCY_CONFLICT", f"a different service call already has this {what}")
     reply = CommandAccepted(present.service_call_id, present.status.value, created=False)
     return _Answer(reply, present.correlation_id)
 

@@ -1,4 +1,4 @@
-"""Orchestration on the bus: answers commands, follows what the timer and the execution tell."""
+"""Orchestration on the bus: answers commands and reacts to events of the timer and execution modules."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from tocsin.ports.bus import Bus, Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
 
 SUBSCRIBER = "orchestration"
-#: Stands in streams and metrics beside the subscriber's, so it has a name of its own.
+#: Streams and metrics show it beside the subscriber's name, so it must differ.
 RESPONDER = "orchestration-commands"
 TYPES = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
 
 
 class Orchestration:
-    """The module's handlers. Each batch of messages is one transaction; a message that comes again changes nothing."""
+    """The module's handlers. Each batch of messages is one transaction. A message that is delivered again changes
+    nothing."""
 
     def __init__(
         self,
@@ -49,14 +50,14 @@ class Orchestration:
         self._observe = observe
 
     def attach(self, bus: Bus) -> None:
-        """Responds and subscribes, before the bus starts."""
+        """Registers the responder and the subscription. Call it before the bus starts."""
         batch_max = self._limits.orchestration_batch_max
         bus.respond(RESPONDER, [kind.__name__ for kind in commands.TYPES], self.commands.answer, batch_max=batch_max)
         bus.subscribe(SUBSCRIBER, [kind.__name__ for kind in TYPES], self.handle, batch_max=batch_max)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """A tocsin.ports.bus.Handler: all messages in one transaction. What is malformed fails alone; what the store raises
-        fails all."""
+        """A tocsin.ports.bus.Handler: handles all messages in one transaction. A malformed message fails alone; an
+        error of the store fails all."""
         received = []
         for delivery in deliveries:
             try:
@@ -73,7 +74,7 @@ class Orchestration:
         for envelope, message in received:
             key = CallKey(envelope.tenant_id, envelope.aggregate_id)
             call = unit.get(key)
-            # A call that is gone was deleted, or has been over for longer than finished calls are kept.
+            # A call that does not exist was deleted, by a client or by retention.
             step = self._decide(call, message, unit) if call is not None else None
             if step is not None:
                 unit.take(key, step, envelope.id)
@@ -93,4 +94,4 @@ class Orchestration:
                 return service_call.failed(call, message, limits=limits)
             case ExecutionInterrupted():
                 return service_call.interrupted(call, message, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
-        raise InvalidMessage(f"{type(message).__name__} is nothing that orchestration follows")
+        raise InvalidMessage(f"orchestration does not handle {type(message).__name__}")

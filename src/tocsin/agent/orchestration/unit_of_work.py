@@ -1,4 +1,4 @@
-"""What one transaction makes of several messages: each call is loaded once and written once, whatever happens to it."""
+"""The unit of work of one transaction over several messages: each call is loaded once and written once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from tocsin.model.uuid7 import Uuid7Source
 
 T = TypeVar("T")
 
-#: How often work is done again because someone else changed its calls between reading and writing.
+#: How often a transaction is repeated because another one changed the same calls between its read and its write.
 _CONFLICTS_MAX = 3
 
 
 class ChangedMeanwhile(DefiniteFailure):
-    """Another transaction changed a call after this one had read it; nothing was written, and the same work may be done
-    again."""
+    """Another transaction changed a call after this one had read it. Nothing was written; the work may be repeated."""
 
 
 async def transact(store: ServiceCallStore, work: Callable[[Transaction], T]) -> T:
-    """`store.transact`, again from the start after ChangedMeanwhile, a few times."""
+    """Calls `store.transact`, and repeats it from the start after ChangedMeanwhile, a limited number of times."""
     for _ in range(_CONFLICTS_MAX):
         try:
             return await store.transact(work)
@@ -37,10 +36,10 @@ async def transact(store: ServiceCallStore, work: Callable[[Transaction], T]) ->
 
 
 class UnitOfWork:
-    """The calls of one transaction as they become, and the messages and events that go with it.
+    """The calls of one transaction in their current state, and the messages and events that result from their changes.
 
-    It lives on the database's thread, so it has an id source of its own: the process's is not to be shared by threads.
-    `events` are to be told once the transaction has committed.
+    It runs on the database's thread and therefore has an id source of its own: the process's id source is not
+    thread-safe. Emit `events` after the transaction has committed.
     """
 
     def __init__(self, transaction: Transaction, registry: Registry, now_us: int) -> None:
@@ -66,7 +65,7 @@ class UnitOfWork:
             self.adopt(self._transaction.load(keys).values())
 
     def adopt(self, calls: Iterable[ServiceCall]) -> None:
-        """Calls that this transaction has read; what is known already stays as it is."""
+        """Registers calls that this transaction has read. Calls that are registered already keep their current state."""
         for call in calls:
             if self._loaded.setdefault(call.key, call) is call:
                 self._calls[call.key] = call
@@ -79,7 +78,7 @@ class UnitOfWork:
                 self._tags[key] = set(tags)
 
     def get(self, key: CallKey) -> ServiceCall | None:
-        """The call as it is by now; None when there is none (any more)."""
+        """The call in its current state; None if it does not exist or was deleted."""
         return self._calls.get(key)
 
     def tags(self, key: CallKey) -> set[str]:
@@ -89,7 +88,7 @@ class UnitOfWork:
     # ------------------------------------------------------------------ changing
 
     def take(self, key: CallKey, step: Step, cause: str | None) -> None:
-        """A step of a call that exists; `cause` is the id of the message that caused it."""
+        """Applies a step to an existing call. `cause` is the id of the message that caused it."""
         before = self._calls[key]
         self._calls[key] = step.after
         if key not in self._inserted:
@@ -99,7 +98,7 @@ class UnitOfWork:
         self.send(step.after, step.messages, cause)
 
     def insert(self, step: Step, cause: str) -> None:
-        """The first step of a call."""
+        """Adds a new call by its first step."""
         key = step.after.key
         self._calls[key] = step.after
         self._inserted.add(key)
@@ -108,7 +107,7 @@ class UnitOfWork:
         self.send(step.after, step.messages, cause)
 
     def delete(self, key: CallKey, messages: Iterable[Message], cause: str) -> None:
-        """The call goes."""
+        """Deletes the call and sends the messages."""
         call = self._calls.pop(key)
         self._tags.pop(key, None)
         self._tags_loaded.pop(key, None)
@@ -120,7 +119,7 @@ class UnitOfWork:
         self.send(call, messages, cause)
 
     def send(self, call: ServiceCall, messages: Iterable[Message], cause: str | None) -> None:
-        """Messages about a call."""
+        """Queues messages about a call for the outbox."""
         for message in messages:
             self._outbox.append(
                 self._registry.seal(
@@ -143,8 +142,8 @@ class UnitOfWork:
     # ------------------------------------------------------------------ writing
 
     def write(self) -> None:
-        """Everything, in as few statements as there are kinds of change; ChangedMeanwhile when the database no longer
-        holds what was read."""
+        """Writes all changes, one statement for each kind of change. Raises ChangedMeanwhile if the database no longer
+        contains what was read."""
         transaction = self._transaction
         if self._deleted:
             _demand(self._deleted, transaction.delete_waiting(self._deleted))

@@ -1,4 +1,4 @@
-"""Looks after calls of which nobody tells anything any more, and forgets those that ended long ago."""
+"""Acts on overdue calls and deletes calls that finished longer ago than the retention time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tocsin.ports.clock import Clock
 
 
 class Watchdog:
-    """Two loops: `watchdog_interval` for overdue calls, `purge_interval` for retention. A failure is told, and the next
-    round is tried as if nothing had been."""
+    """Runs two loops: every `watchdog_interval` for overdue calls, every `purge_interval` for retention. A round that
+    fails is reported and does not affect the next one."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Watchdog:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begins. The first look comes after `watchdog_grace`: what fell due or was cut off while nothing ran is first of
-        all the timer's and the execution's to tell."""
+        """Starts both loops. The first check comes after `watchdog_grace`: the timer and execution modules report first
+        what fell due or was interrupted while no agent ran."""
         limits = self._limits
         self._run("watchdog", limits.watchdog_grace_us, limits.watchdog_interval_us, self.check)
         self._run("call purge", limits.purge_interval_us, limits.purge_interval_us, self.purge)
 
     async def close(self) -> None:
-        """Returns when the transactions under way have ended. Idempotent."""
+        """Returns when the current transactions have ended. Idempotent."""
         self._closing = True
         for alarm in self._alarms:
             alarm.wake()
@@ -73,7 +73,7 @@ class Watchdog:
     # ------------------------------------------------------------------ overdue calls
 
     async def check(self) -> int:
-        """Acts on every call that is overdue now; returns on how many. Raises what the store raises."""
+        """Acts on every call that is overdue now. Returns their number. Raises the store's errors."""
         rescued = 0
         while not self._closing:
             checked, events = await transact(self._store, self._check)
@@ -92,7 +92,7 @@ class Watchdog:
         for call in calls:
             step = service_call.watch(call, now_us=now_us, new_id=unit.new_id, limits=self._limits)
             if step is not None:
-                # Nothing but time caused it.
+                # No message caused it.
                 unit.take(call.key, step, None)
                 unit.events.append(_rescued(call, now_us))
         unit.write()
@@ -101,7 +101,7 @@ class Watchdog:
     # ------------------------------------------------------------------ retention
 
     async def purge(self) -> int:
-        """Removes the calls that ended longer ago than `retention`; returns how many. Raises what the store raises."""
+        """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""
         limits, purged = self._limits, 0
         before_us = self._clock.now_us() - limits.retention_us
 

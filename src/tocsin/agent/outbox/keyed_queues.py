@@ -1,4 +1,4 @@
-"""Which row of which aggregate may go next: one at a time, in the order of their numbers. Pure."""
+"""Per-key queues: of each aggregate, one outbox row is in flight at a time, in the order of row numbers. Pure."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tocsin.agent.outbox.ports import OutboxRow
 
 
 class KeyedQueues:
-    """One line per aggregate; its head is under way, the others wait. An aggregate without rows costs nothing."""
+    """One queue for each aggregate. Its head is in flight, the others wait. An aggregate without rows takes no memory."""
 
     def __init__(self) -> None:
-        # None: the head alone. Most lines never hold more, and a list for each would cost more than all else here.
+        # None: the head alone. Most queues never have more, and a list for each would cost most of the memory here.
         self._waiting: dict[str, list[OutboxRow] | None] = {}
 
     def push(self, row: OutboxRow) -> bool:
-        """Puts the row into its line; True when it is the head now and may go."""
+        """Adds the row to its queue. Returns True if it is the head and may be sent."""
         aggregate_id = row.envelope.aggregate_id
         if aggregate_id not in self._waiting:
             self._waiting[aggregate_id] = None
@@ -30,7 +30,7 @@ class KeyedQueues:
         return False
 
     def pop(self, row: OutboxRow) -> OutboxRow | None:
-        """The head is done with; returns the next one, which may go."""
+        """Removes the head. Returns the next row, which may be sent, or None."""
         aggregate_id = row.envelope.aggregate_id
         waiting = self._waiting[aggregate_id]
         if not waiting:

@@ -1,4 +1,4 @@
-"""Publish acknowledgements: what is to be written about rows that were sent, collected and tried until it is written."""
+"""Publish acknowledgements: records in the outbox table which rows were published, suspended or failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.agent.outbox.ports import OutboxRow, OutboxStore
 from tocsin.ports.clock import Clock
 
-#: Failures that wait to be noted; the notes are for people, and each is a transaction. Beyond it they are only told.
+#: Failures that wait to be written to their rows. They serve people only, and each is a transaction; beyond this number
+#: they are only reported as events.
 _NOTES_MAX = 100
 
 
@@ -22,7 +23,8 @@ class _Suspended(NamedTuple):
 
 
 class PublishAcks:
-    """Writes in the background, one transaction at a time; what comes meanwhile makes up the next one."""
+    """Writes in the background, one transaction at a time. Acknowledgements that arrive during a transaction go into
+    the next. A failed write is repeated until it succeeds."""
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class PublishAcks:
         observe: AgentObserver,
         recorded: Callable[[Sequence[int]], None],
     ) -> None:
-        """`marked` is called with the numbers of rows that need no more attention, published or suspended."""
+        """`recorded` is called with the numbers of rows that are done: published or suspended."""
         self._store = store
         self._clock = clock
         self._limits = limits
@@ -50,11 +52,11 @@ class PublishAcks:
 
     @property
     def waiting(self) -> int:
-        """Rows that were taken, or given up, and are not marked yet."""
+        """Rows that were published or are to be suspended, and are not recorded yet."""
         return self._waiting
 
     def published(self, row: OutboxRow) -> None:
-        """The bus has taken it."""
+        """The bus accepted the row."""
         made_ms = row.envelope.timestamp_ms
         if self._oldest_ms is None or made_ms < self._oldest_ms:
             self._oldest_ms = made_ms
@@ -63,13 +65,13 @@ class PublishAcks:
         self._alarm.wake()
 
     def failed(self, number: int, attempts: int, error: str) -> None:
-        """It was not taken, and will be sent again."""
+        """The bus did not accept the row; it will be sent again."""
         if number in self._notes or len(self._notes) < _NOTES_MAX:
             self._notes[number] = (attempts, error)
             self._alarm.wake()
 
     def suspend(self, row: OutboxRow, error: str) -> None:
-        """It can never be taken."""
+        """The bus can never accept the row."""
         self._suspended.append(_Suspended(row.number, error))
         self._waiting += 1
         self._alarm.wake()
@@ -77,7 +79,7 @@ class PublishAcks:
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begins to write."""
+        """Starts writing."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -89,7 +91,7 @@ class PublishAcks:
             await asyncio.shield(self._task)
 
     async def abandon(self) -> None:
-        """Ends, whatever is left: rows that aren't marked are sent again after the next start."""
+        """Stops without writing the rest: rows that are not recorded are sent again after the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -115,7 +117,7 @@ class PublishAcks:
                 await asyncio.sleep(min(pause_us, limits.outbox_backoff_max_us) / 1e6)
 
     async def _pause(self, pause_us: int) -> None:
-        """Lets marks gather; a close doesn't wait for it."""
+        """Lets acknowledgements accumulate; `close` ends the pause."""
         if not self._closing and pause_us:
             await self._closer.wait(pause_us)
 

@@ -1,4 +1,4 @@
-"""What the API module reads."""
+"""The queries of the API module."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COLUMNS = (
     _calls.next_attempt_at,
 )
 Columns = Sequence[Any]
-#: How many calls one search for a name looks at: a few tens of milliseconds of a database's time.
+#: How many calls one search by name reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
 _SEARCHED = (_calls.tenant_id, _calls.service_call_id, _calls.submitted_at, _calls.name)
 _CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
@@ -60,7 +60,7 @@ def _of_call(table: Any) -> tuple[Any, Any]:
 FIND = Query({}, lambda given: select(*_COLUMNS).where(*_of_call(service_calls)), _ONE)
 FIND_MANY = Query(
     KEY,
-    # A join, as for the tags: each call by its key.
+    # A join, as for tags: each call is read by its key.
     lambda given: select(*_COLUMNS).select_from(given.relation, service_calls).where(*given.same(service_calls, *KEY)),
 )
 EXECUTIONS = Query(
@@ -118,8 +118,8 @@ _policy = msgspec.json.Decoder(RetryPolicy).decode
 
 
 def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[Any]:
-    """The page's calls. By a correlation id or a tag it is a range of their index; else a range of the calls' index, or one
-    for each of several statuses, of which only as many rows are read as the page has."""
+    """The calls of a page. A filter by correlation id or tag is a range of that index. Otherwise it is a range of the
+    calls' index, or one range for each of several statuses, each limited to the size of the page."""
     if wanted.correlation_id:
         return _by_correlation(wanted, columns)
     if wanted.tags:
@@ -138,21 +138,22 @@ def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[An
 
 
 def search_statement(wanted: CallFilter) -> Select[Any]:
-    """Keys and times of submission of the calls with this name among the first `SEARCHED_MAX` of the others' page."""
+    """Keys and submission times of the calls whose name matches, among the first `SEARCHED_MAX` calls of the filter
+    without the name."""
     searched = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
     found = select(*(searched.c[column.name] for column in _SEARCHED[:-1]))
     return _newest(found.where(searched.c.name.icontains(wanted.name, autoescape=True)), searched, wanted)
 
 
 def _last_searched(wanted: CallFilter) -> Select[Any]:
-    """Where that ends, if there are so many."""
+    """The last call that the search reads, if it reaches its limit."""
     return page_statement(replace(wanted, limit=1), _SEARCHED[1:-1]).offset(SEARCHED_MAX - 1)
 
 
 def _by_correlation(wanted: CallFilter, columns: Columns) -> Select[Any]:
     found = select(*columns).where(*_range(service_calls, wanted), _calls.correlation_id == wanted.correlation_id)
     if wanted.statuses:
-        # Not by `IN`: a planner without statistics might take the index by status for the better one.
+        # Not `IN`: a planner without statistics might prefer the index by status.
         found = found.where(or_(*(_calls.status.is_not_distinct_from(status) for status in sorted(wanted.statuses))))
     for place, tag in enumerate(sorted(set(wanted.tags))):
         found = found.where(_tagged(service_calls, tag, place))
@@ -185,7 +186,7 @@ def _by_tag(wanted: CallFilter, columns: Columns) -> Select[Any]:
 
 
 def _range(table: Any, wanted: CallFilter) -> list[Any]:
-    """The tenant's rows of the range of time, after the former page."""
+    """The tenant's rows in the time range, after the previous page."""
     conditions = [table.c.tenant_id == wanted.tenant_id]
     if wanted.submitted_from is not None:
         conditions.append(table.c.submitted_at >= wanted.submitted_from)

@@ -63,7 +63,7 @@ LOAD = Query(
     lambda given: (
         select(*_ALL)
         .where(given.names(service_calls, *KEY))
-        # Rows are locked in the order of keys by everybody, so that no two transactions wait for one another.
+        # Every transaction locks rows in key order, so that no two wait for each other.
         .order_by(_calls.tenant_id, _calls.service_call_id)
         .with_for_update(key_share=True)
     ),
@@ -108,7 +108,7 @@ def _change(given: Given) -> object:
         update(service_calls)
         .where(
             *given.same(service_calls, *KEY),
-            # Not by `=`: a planner without statistics might take the index by status for the better one.
+            # Not `=`: a planner without statistics might prefer the index by status.
             _calls.status.is_not_distinct_from(given["status_before"]),
             _calls.execution_id.is_not_distinct_from(given["execution_id_before"]),
         )
@@ -121,7 +121,7 @@ DELETE_WAITING = Query(
     KEY,
     lambda given: (
         delete(service_calls)
-        # Not as plain conditions on the status: a planner without statistics might take its index for the better one.
+        # Not plain conditions on the status: a planner without statistics might prefer its index.
         .where(given.names(service_calls, *KEY), or_(*(_calls.status.is_not_distinct_from(s.value) for s in WAITING)))
         .returning(_calls.tenant_id, _calls.service_call_id)
     ),
@@ -130,14 +130,14 @@ TAGS = Query(
     KEY,
     lambda given: (
         select(_tags.tenant_id, _tags.service_call_id, _tags.tag)
-        # A join, not a list: of that SQLite might take the tenant alone, and read all of its tags.
+        # A join, not a list: with a list SQLite might use only the tenant and read all of its tags.
         .select_from(given.relation, service_call_tags)
         .where(*given.same(service_call_tags, *KEY))
         .order_by(_tags.tenant_id, _tags.service_call_id, _tags.tag)
     ),
 )
 _TAG: Fields = {**KEY, "tag": Text()}
-#: Of a call that was just inserted: when it was submitted is at hand.
+#: For a call that was just inserted, whose submission time is known.
 INSERT_TAGS = Batch(
     service_call_tags,
     {**_TAG, "submitted_at": Instant()},
@@ -161,7 +161,7 @@ TO_WATCH = Query(
         .where(text("watch_at IS NOT NULL"), _calls.watch_at <= bindparam("now", type_=Instant()))
         .order_by(_calls.watch_at)
         .limit(bindparam("most", type_=Integer()))
-        # Whatever is locked is being dealt with; waiting for it, in this order of all orders, could be a deadlock.
+        # Locked rows are being handled. Waiting for them, in this order, could deadlock.
         .with_for_update(key_share=True, skip_locked=True)
     ),
     {"now": Instant(), "most": Integer()},
@@ -184,7 +184,7 @@ _encode = msgspec.json.Encoder().encode
 _request_spec = msgspec.json.Decoder(RequestSpec).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
 _policy = msgspec.json.Decoder(RetryPolicy).decode
-#: Members of an enumeration by their values; calling the class costs ten times as much.
+#: Enumeration members by value; calling the class costs ten times as much.
 _STATUSES = {status.value: status for status in Status}
 
 
@@ -286,7 +286,7 @@ def _change_row(change: Change) -> Row:
 
 
 def _rounds(changes: Sequence[Change]) -> Iterable[list[Change]]:
-    """The changes in runs in which no call comes twice, each call's in their order."""
+    """Splits the changes into rounds in which no call occurs twice; the changes of each call keep their order."""
     rounds: list[dict[CallKey, Change]] = [{}]
     of: dict[CallKey, int] = {}
     for change in changes:
