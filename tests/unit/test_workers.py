@@ -229,8 +229,8 @@ async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Fami
 async def test_a_line_tells_when_the_parent_is_gone() -> None:
     mine, theirs = socket.socketpair()
     line = ControlPipe(theirs.detach())
-    line.say(STARTED)
-    line.say(READY)
+    line.send(STARTED)
+    line.send(READY)
     assert mine.recv(10) == STARTED + READY
     waiting = asyncio.ensure_future(line.orphaned())
     await asyncio.sleep(0)
@@ -238,7 +238,7 @@ async def test_a_line_tells_when_the_parent_is_gone() -> None:
     mine.close()
     async with asyncio.timeout(PATIENCE_S):
         await waiting
-    line.say(READY)
+    line.send(READY)
 
 
 def test_a_worker_knows_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

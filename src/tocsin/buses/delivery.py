@@ -1,14 +1,15 @@
-"""What the buses share: one subscription's messages, from their arrival until they are settled.
+"""Delivers one subscription's messages to its handler, from arrival until they are settled; shared by the buses.
 
 Rules:
 
-1. An aggregate has one message at a time ready, in hand or waiting for its next try; the others queue behind it.
-2. One handler call at a time. What became ready meanwhile makes the next batch, in the order of becoming ready, so that
-   aggregates take turns.
-3. A failure that may be any message's fault (of a batch) is nobody's: all come again alone, at once, and only what fails
-   alone is counted. What fails alone stays alone, so that it takes no other along a second time.
-4. A failure that passes by itself (`Unavailable`, `StoreError`) is never counted. Batches are halved and grow again with
-   each success; when batch after batch fails, the whole subscription pauses: the fault is then not with the messages.
+1. One message of an aggregate at a time is ready, being handled or waiting for a retry; later ones of the aggregate
+   queue behind it.
+2. One handler call at a time. Messages that become ready meanwhile form the next batch, in the order of becoming ready,
+   so that aggregates take turns.
+3. If a batch fails, no single message is known to be the cause: all of them are delivered again at once, each alone,
+   and only a failure of a message alone is counted. A message that failed alone is always delivered alone after that.
+4. A transient failure (`Unavailable`, `StoreError`) is never counted. The batch size is halved and grows again with
+   each success. If consecutive batches fail, the whole subscription pauses: the cause is then not the messages.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CLOCK_RESOLUTION_S = 1e-5
 
 
 class DeadLetter(NamedTuple):
-    """A message that was given up, by whom and why."""
+    """A message that was not delivered within the allowed attempts, the subscriber, and the last error."""
 
     subscriber: str
     envelope: Envelope
@@ -42,7 +43,7 @@ class DeadLetter(NamedTuple):
 
     @property
     def event(self) -> DeadLettered:
-        """What the observer is told."""
+        """The event for the observer."""
         envelope = self.envelope
         return DeadLettered(
             self.subscriber,
@@ -56,7 +57,7 @@ class DeadLetter(NamedTuple):
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether trying again is worth it however often it failed."""
+    """Whether retrying makes sense however often the handler has failed."""
     return isinstance(error, (Unavailable, StoreError))
 
 
@@ -66,7 +67,7 @@ def describe(error: BaseException) -> str:
 
 
 class _Delivery(Generic[T]):
-    """One handing of one message: a Delivery. A failed one is never used again; its successor takes its place."""
+    """One delivery of one message; implements Delivery. A failed one is not used again; its successor replaces it."""
 
     __slots__ = ("_subscription", "alone", "attempt", "envelope", "failures", "kept", "setbacks", "settled", "tokens")
 
@@ -77,7 +78,7 @@ class _Delivery(Generic[T]):
         #: One for each arrival of the message.
         self.tokens = tokens
         self.failures = 0
-        #: Failures of any kind that were followed by a pause.
+        #: Failures of any kind that were followed by a pause, for the backoff.
         self.setbacks = 0
         self.alone = False
         self.kept = False
@@ -102,11 +103,11 @@ class _Delivery(Generic[T]):
 
 
 class Subscription(Generic[T]):
-    """The messages of one subscriber. `T` is what the transport knows a message's arrival by, its token.
+    """The messages of one subscriber. `T` is the transport's token for one arrival of a message.
 
-    `settled` is called once for each token whose message is dealt with, duplicates included; `given_up` instead of it
-    for all tokens of a message that becomes a dead letter. Both are called on the event loop, may be called while `offer`
-    runs, and must not raise.
+    `settled` is called once for each token of a message that was handled, duplicates included; `dead_lettered` is
+    called instead, with all tokens, for a message that becomes a dead letter. Both are called on the event loop,
+    possibly while `offer` runs, and must not raise.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Subscription(Generic[T]):
         self._settled = settled
         self._dead_lettered = dead_lettered
         self._ready: deque[_Delivery[T]] = deque()
-        #: Aggregates that have a message ready, in hand or waiting, and what queues behind it.
+        #: Aggregates with a message that is ready, being handled or waiting, and the messages queued behind it.
         self._behind: dict[_Aggregate, deque[_Delivery[T]] | None] = {}
         self._unsettled: dict[str, _Delivery[T]] = {}
         self._remembered: set[str] = set()
@@ -137,7 +138,7 @@ class Subscription(Generic[T]):
         self._later_numbers = count()
         self._later_timer: asyncio.TimerHandle | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
-        #: Batches that failed one after another for reasons that pass, nothing having succeeded in between.
+        #: Consecutive batches that failed with transient errors.
         self._failed_batches = 0
         self._stopping = False
         self._wake = asyncio.Event()
@@ -145,11 +146,11 @@ class Subscription(Generic[T]):
 
     @property
     def unsettled(self) -> int:
-        """Messages that are here and not settled."""
+        """Messages in memory that are not settled."""
         return len(self._unsettled)
 
     def offer(self, envelope: Envelope, token: T, attempt: int = 1) -> None:
-        """A message has arrived, `attempt` times by now as far as the transport knows."""
+        """Adds a message that arrived, for the `attempt`th time as far as the transport knows."""
         known = self._unsettled.get(envelope.id)
         if known is not None:
             known.tokens.append(token)
@@ -171,18 +172,18 @@ class Subscription(Generic[T]):
             behind.append(delivery)
 
     def start(self) -> None:
-        """Begins to hand messages to the handler."""
+        """Starts delivering messages to the handler."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bus {self.subscriber}")
 
     async def drain(self) -> None:
-        """Hands out nothing more; returns when the handler has returned."""
+        """Stops delivering. Returns when the handler's current call has returned."""
         self._stopping = True
         self._wake.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Ends it, and a handler call under way. What isn't settled is forgotten."""
+        """Stops delivering and cancels the handler's current call. Unsettled messages are dropped."""
         self._stopping = True
         for timer in (self._later_timer, self._pause_timer):
             if timer is not None:
@@ -191,7 +192,7 @@ class Subscription(Generic[T]):
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    # ------------------------------------------------------------------ handing out
+    # ------------------------------------------------------------------ delivering
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -216,9 +217,9 @@ class Subscription(Generic[T]):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Not this task was cancelled, but something that the handler waited for.
-            self._batch_failed(batch, RuntimeError(f"what the handler waited for was cancelled: {describe(error)}"))
-        except Exception as error:  # noqa: BLE001 - the boundary to handlers; what they raise is judged and reported
+            # Not this task was cancelled, but something that the handler awaited.
+            self._batch_failed(batch, RuntimeError(f"a task that the handler awaited was cancelled: {describe(error)}"))
+        except Exception as error:  # noqa: BLE001 - the boundary to handlers; their errors are judged and reported
             self._batch_failed(batch, error)
         else:
             self._failed_batches = 0
@@ -260,7 +261,7 @@ class Subscription(Generic[T]):
             self._settled(token)
 
     def _failed(self, delivery: _Delivery[T], error: Exception) -> None:
-        """One message failed, and no other can be the cause."""
+        """One message failed, and it is the only possible cause."""
         successor = self._successor(delivery)
         if not is_transient(error):
             successor.alone = True
@@ -278,7 +279,7 @@ class Subscription(Generic[T]):
         self._dead_lettered(letter, delivery.tokens)
 
     def _forget(self, delivery: _Delivery[T]) -> None:
-        """It is settled: its aggregate goes on."""
+        """The message is settled; the next one of its aggregate becomes ready."""
         message_id = delivery.envelope.id
         del self._unsettled[message_id]
         remembered = self._remembered
@@ -296,7 +297,7 @@ class Subscription(Generic[T]):
         self._make_ready(following)
 
     def _successor(self, delivery: _Delivery[T]) -> _Delivery[T]:
-        """The next handing of the same message. It shares the tokens: duplicates may arrive at any time."""
+        """The next delivery of the same message. It shares the tokens, because duplicates may arrive at any time."""
         successor = _Delivery(self, delivery.envelope, delivery.attempt + 1, delivery.tokens)
         successor.failures, successor.setbacks, successor.alone = delivery.failures, delivery.setbacks, delivery.alone
         self._unsettled[delivery.envelope.id] = successor
@@ -323,7 +324,7 @@ class Subscription(Generic[T]):
         self._wake.set()
 
     def _delay_s(self, times: int, longest_us: int) -> float:
-        """The pause after so many failures in a row; the exponent is bounded because integers are not."""
+        """The pause after this many consecutive failures. The exponent is bounded, because integers are not."""
         return min(self._limits.backoff_initial_us << min(times, 40), longest_us) * _US
 
     def _try_later(self, delivery: _Delivery[T]) -> None:
@@ -339,17 +340,18 @@ class Subscription(Generic[T]):
             self._later_timer = None
         if self._later and not self._stopping:
             loop = asyncio.get_running_loop()
-            self._later_timer = loop.call_at(self._later[0][0], self._time_came)
+            self._later_timer = loop.call_at(self._later[0][0], self._retry_due)
 
-    def _time_came(self) -> None:
-        # Event loops call a little early, by the resolution of their clocks.
+    def _retry_due(self) -> None:
+        # Event loops may call early by the resolution of their clocks.
         now = asyncio.get_running_loop().time() + _CLOCK_RESOLUTION_S
         while self._later and self._later[0][0] <= now:
             self._make_ready(heappop(self._later)[2])
         self._set_later_timer()
 
     def _pause(self) -> None:
-        """Another batch failed for a reason that passes. The first one may have met a single bad message."""
+        """Called after each batch that failed with a transient error. The first one may have met a single bad message,
+        so the pause starts with the second."""
         self._failed_batches += 1
         if self._failed_batches > 1 and self._pause_timer is None:
             delay_s = self._delay_s(self._failed_batches - 2, self._limits.pause_max_us)

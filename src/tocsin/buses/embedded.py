@@ -1,7 +1,7 @@
 """The bus inside one process: queues in memory.
 
-Durable only through its senders: `post` reports success when every subscription has dealt with the message, so that a
-sender who keeps it until then (the outbox) sends it again after a crash.
+Durability is the sender's task: `post` reports success once every subscription has handled the message. A sender that
+keeps the message until then (the outbox) sends it again after a crash.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tocsin.ports.bus import (
 
 
 class _Posting:
-    """A message taken, and how many subscriptions have yet to deal with it."""
+    """A posted message, and how many subscriptions have not handled it yet."""
 
     __slots__ = ("done", "left")
 
@@ -38,8 +38,8 @@ class _Posting:
 
 
 class EmbeddedBus:
-    """`check` is applied to whatever is sent. A dead letter counts as dealt with, is reported, and the latest stay in
-    `dead_letters`."""
+    """`check` validates everything that is sent. A dead letter counts as handled and is reported; the latest ones are
+    in `dead_letters`."""
 
     def __init__(self, limits: BusLimits, check: Check, observe: BusObserver) -> None:
         self._limits = limits
@@ -53,13 +53,13 @@ class EmbeddedBus:
         self._postings: set[_Posting] = set()
         self._requests: set[asyncio.Future[Envelope]] = set()
         self._closed = False
-        #: The latest, the oldest first.
+        #: The latest dead letters, the oldest first.
         self.dead_letters: deque[DeadLetter] = deque(maxlen=limits.dead_letters_max)
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
+        """Bus.subscribe."""
         if subscriber in self._subscribers:
-            raise ValueError(f"{subscriber!r} has subscribed already")
+            raise ValueError(f"{subscriber!r} has already subscribed")
         subscription: Subscription[_Posting] = Subscription(
             subscriber,
             handler,
@@ -75,23 +75,23 @@ class EmbeddedBus:
             self._by_type.setdefault(name, []).append(subscription)
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port."""
+        """Bus.respond."""
         dispatcher = RequestDispatcher(
             subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
         )
         self._parts.append(dispatcher)
         for name in types:
             if name in self._dispatchers:
-                raise ValueError(f"{name} has a responder already: {self._dispatchers[name].subscriber!r}")
+                raise ValueError(f"{name} already has the responder {self._dispatchers[name].subscriber!r}")
             self._dispatchers[name] = dispatcher
 
     async def start(self) -> None:
-        """Begins to deliver, what was posted before included."""
+        """Starts delivering, including messages that were posted before."""
         for part in self._parts:
             part.start()
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
+        """Bus.post."""
         if self._closed:
             self._completions.add(done, BusUnavailable("the bus is closed"))
             return
@@ -104,7 +104,9 @@ class EmbeddedBus:
         if not subscriptions:
             self._completions.add(done, None)
         elif len(self._postings) >= self._limits.waiting_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.waiting_max} messages wait already"))
+            self._completions.add(
+                done, BusOverloaded(f"{self._limits.waiting_max} messages wait already (bus.waiting_max)")
+            )
         else:
             posting = _Posting(done, len(subscriptions))
             self._postings.add(posting)
@@ -112,17 +114,17 @@ class EmbeddedBus:
                 subscription.offer(envelope, posting)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
+        """Bus.publish."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
+        """Bus.request."""
         self._check(envelope)
         dispatcher = self._dispatchers.get(envelope.type)
         if dispatcher is None or self._closed:
-            raise BusUnavailable(f"nobody answers {envelope.type}")
+            raise BusUnavailable(f"no responder for {envelope.type}")
         if len(self._requests) >= self._limits.requests_waiting_max:
-            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already")
+            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already (bus.requests_waiting_max)")
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
 
         def reply(answer: Envelope | Exception) -> None:
@@ -139,26 +141,26 @@ class EmbeddedBus:
             async with asyncio.timeout(timeout_us / 1e6):
                 return await future
         except TimeoutError:
-            raise RequestUnanswered(f"no reply to {envelope.type} came in {timeout_us / 1e6:g} s") from None
+            raise RequestUnanswered(f"no reply to {envelope.type} within {timeout_us / 1e6:g} s") from None
         finally:
             self._requests.discard(future)
 
     @property
     def waiting(self) -> int:
-        """See the port."""
+        """Bus.waiting."""
         return len(self._postings)
 
     @property
     def connected(self) -> bool:
-        """Until it is closed: there is nothing to connect to."""
+        """True until the bus is closed: there is no broker to connect to."""
         return not self._closed
 
     async def drain(self) -> None:
-        """See the port."""
+        """Bus.drain."""
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port. Senders whose messages aren't settled are told BusUnavailable."""
+        """Bus.close. Posts whose messages are not settled fail with BusUnavailable."""
         if self._closed:
             return
         self._closed = True
@@ -167,7 +169,7 @@ class EmbeddedBus:
         for posting in postings:
             done, posting.done = posting.done, None
             if done is not None:
-                self._completions.add(done, BusUnavailable("the bus was closed before the message was dealt with"))
+                self._completions.add(done, BusUnavailable("the bus was closed before the message was handled"))
 
     def _settled(self, posting: _Posting) -> None:
         posting.left -= 1

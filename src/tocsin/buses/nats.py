@@ -1,8 +1,8 @@
-"""The bus over NATS JetStream. Needs nats-server 2.10 or newer with JetStream.
+"""The bus over NATS JetStream. Requires nats-server 2.10 or newer with JetStream.
 
-Messages go into one stream and stay there for a while, dealt with or not; each subscriber has a durable consumer.
-A connection that breaks is replaced by a new one, for ever, and with it the consumers, so that what was unsettled comes
-again at once; what is still in hand here is recognized by its id.
+Messages are stored in one stream for a time, whether they were handled or not; each subscriber has a durable consumer.
+A lost connection is replaced by a new one, without limit, and its consumers are replaced too: unsettled messages are
+delivered again at once. Messages that are still being handled here are recognized by their ids.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from tocsin.ports.bus import (
     Responder,
 )
 
-#: The server counts headers towards its limit of a message; ours are shorter than this.
+#: The server's limit of a message includes its headers; the headers sent here are shorter than this.
 _HEADER_BYTES_MAX = 2_048
 _ERROR_CHARS_MAX = 400
 _encode = msgspec.json.Encoder().encode
 
 
 class _Arrival(NamedTuple):
-    """One coming of a message: which consumer brought it, and its reply subject."""
+    """One arrival of a message: the consumer that received it and its reply subject."""
 
     consumer: NatsConsumer
     reply: str
@@ -68,7 +68,7 @@ class _DeadLetterMessage(NamedTuple):
 
 
 class _Attached(NamedTuple):
-    """Everything that ends with a connection."""
+    """Everything that belongs to one connection."""
 
     connection: NatsConnection
     publisher: NatsPublisher
@@ -78,9 +78,13 @@ class _Attached(NamedTuple):
 
 
 class NatsBus:
-    """`check` is applied to whatever is sent or comes. `prefix` begins the subjects and names the streams; `owner`
-    identifies the database whose messages they carry, and streams of another owner are refused with ConfigError, as is
-    a server before 2.10. Of all who respond with the same `responders`, each command goes to one; to one of each."""
+    """`check` validates everything that is sent or received. `prefix` is the first part of subjects and of stream
+    names.
+
+    `owner` identifies the database whose messages the streams carry: streams of another owner, and servers before 2.10,
+    are refused with ConfigError. Each command is answered by one of the nodes with the same `responders`, but by one
+    for each different `responders`.
+    """
 
     def __init__(
         self,
@@ -105,7 +109,7 @@ class NatsBus:
         self._dispatchers: list[tuple[RequestDispatcher, Collection[str]]] = []
         self._completions = Completions()
         self._requests = NatsRequests(limits, check)
-        #: Dead letters that their stream has not taken yet.
+        #: Dead letters that their stream has not accepted yet.
         self._dead: deque[_DeadLetterMessage] = deque()
         self._attached: _Attached | None = None
         self._detached = asyncio.Event()
@@ -117,10 +121,10 @@ class NatsBus:
         self._closed = False
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
+        """Bus.subscribe."""
         check_name(subscriber)
         if subscriber in self._subscriptions:
-            raise ValueError(f"{subscriber!r} has subscribed already")
+            raise ValueError(f"{subscriber!r} has already subscribed")
         self._types[subscriber] = types
         self._subscriptions[subscriber] = Subscription(
             subscriber,
@@ -133,7 +137,7 @@ class NatsBus:
         )
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port. Several nodes may respond; each command goes to one of them."""
+        """Bus.respond. Several nodes may respond; each command is answered by one of them."""
         check_name(subscriber)
         dispatcher = RequestDispatcher(
             subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
@@ -143,7 +147,8 @@ class NatsBus:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Connects, once; raises BusUnavailable or ConfigError. From then on it connects again whenever needed."""
+        """Makes one attempt to connect; raises BusUnavailable or ConfigError. After that, lost connections are
+        replaced."""
         await self._attach()
         for part in self._parts:
             part.start()
@@ -154,7 +159,7 @@ class NatsBus:
         ]
 
     async def drain(self) -> None:
-        """See the port. Commands go to other nodes from now on, or find nobody."""
+        """Bus.drain. From now on other nodes get the commands, if any respond."""
         self._draining = True
         attached = self._attached
         if attached is not None:
@@ -165,7 +170,7 @@ class NatsBus:
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port. Acknowledgements that were given are sent before."""
+        """Bus.close. Acknowledgements are sent first."""
         if self._closed:
             return
         self._closed = True
@@ -186,7 +191,7 @@ class NatsBus:
     # ------------------------------------------------------------------ sending
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
+        """Bus.post."""
         attached = self._attached
         if attached is None:
             self._completions.add(done, BusUnavailable(f"NATS at {self._address} is not connected"))
@@ -196,21 +201,23 @@ class NatsBus:
             subject = self._subjects.of(envelope)
             payload = _encode(envelope)
             if len(payload) > attached.connection.payload_bytes_max - _HEADER_BYTES_MAX:
-                raise InvalidMessage(f"{envelope.type} {envelope.id} is longer than NATS takes")
+                raise InvalidMessage(f"{envelope.type} {envelope.id} exceeds the server's limit of a message's size")
         except InvalidMessage as error:
             self._completions.add(done, error)
             return
         if attached.publisher.under_way >= self._limits.waiting_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.waiting_max} messages wait already"))
+            self._completions.add(
+                done, BusOverloaded(f"{self._limits.waiting_max} messages wait already (bus.waiting_max)")
+            )
             return
         attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
+        """Bus.publish."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
+        """Bus.request."""
         self._check(envelope)
         subject = self._subjects.of(envelope, "-cmd")
         if self._attached is None:
@@ -219,13 +226,13 @@ class NatsBus:
 
     @property
     def waiting(self) -> int:
-        """Messages in hand here, and sent but not confirmed; what only the broker holds isn't counted."""
+        """Messages in memory, and messages sent but not confirmed. Messages that only the broker has are not counted."""
         sent = 0 if self._attached is None else self._attached.publisher.under_way
         return sent + sum(subscription.unsettled for subscription in self._subscriptions.values())
 
     @property
     def connected(self) -> bool:
-        """See the port."""
+        """Bus.connected."""
         return self._attached is not None and self._attached.connection.alive
 
     # ------------------------------------------------------------------ receiving
@@ -235,7 +242,7 @@ class NatsBus:
         try:
             envelope = read(message, self._check)
             if self._subject_of(envelope) != message.subject:
-                raise InvalidMessage(f"{envelope.type} {envelope.id} came on a subject that isn't its own")
+                raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
         except InvalidMessage as error:
             self._unreadable(subscriber, message, arrival, error)
         else:
@@ -261,7 +268,7 @@ class NatsBus:
         )
 
     def _send_dead_letter(self, dead: _DeadLetterMessage) -> None:
-        """Sends a dead letter to its stream; its message is acknowledged only when it is there."""
+        """Sends a dead letter to its stream. Its message is acknowledged only when the stream has stored it."""
         attached = self._attached
         if attached is None:
             self._dead.append(dead)
@@ -279,7 +286,7 @@ class NatsBus:
     # ------------------------------------------------------------------ the connection
 
     async def _attach(self) -> None:
-        """One attempt to connect and to set everything up; raises BusUnavailable or ConfigError."""
+        """One attempt to connect and to set everything up. Raises BusUnavailable or ConfigError."""
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(self._limits.nats_connect_timeout_us / 1e6)
         setting_up, broke = True, ""
@@ -287,7 +294,7 @@ class NatsBus:
         def lost(reason: str) -> None:
             nonlocal broke
             if setting_up:
-                # The client leaves those who wait for an answer waiting.
+                # The NATS client does not end pending requests when the connection is lost.
                 broke = reason
                 if not limit.expired():
                     limit.reschedule(loop.time())
@@ -306,14 +313,14 @@ class NatsBus:
                     checking.cancel()
                     setting_up = False
             if not connection.alive:
-                raise BusUnavailable(f"the connection to NATS broke at once: {connection.last_error}")
+                raise BusUnavailable(f"the connection to NATS was lost at once: {connection.last_error}")
         except TimeoutError as error:
             await connection.close()
-            why = f"broke while it was set up: {broke}" if broke else "does not answer in time"
-            raise BusUnavailable(f"NATS at {self._address} {why}") from error
+            why = f"the connection was lost during setup: {broke}" if broke else "no answer in time"
+            raise BusUnavailable(f"NATS at {self._address}: {why}") from error
         except JetStreamError as error:
             await connection.close()
-            raise BusUnavailable(f"NATS at {self._address} refuses: {error}") from error
+            raise BusUnavailable(f"NATS at {self._address} refused the setup: {error}") from error
         except BaseException:
             await connection.close()
             raise
@@ -341,7 +348,7 @@ class NatsBus:
                 await consumer.open(_now_s())
             for dispatcher, types in self._dispatchers:
                 listening += [await self._listen(connection, dispatcher, name) for name in types]
-        # When this returns, the server knows who listens to what: others may ask at once, by their own connections.
+        # After this the server knows all subscriptions: requests on other connections may follow at once.
         await connection.synchronize()
         return _Attached(connection, publisher, consumers, listening, _now_s())
 
@@ -353,7 +360,7 @@ class NatsBus:
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)
 
     def _detach(self, reason: str) -> None:
-        """The connection is of no use any more; everything that was under way on it is decided now."""
+        """The connection is lost: everything in flight on it is decided now."""
         attached, self._attached = self._attached, None
         if attached is None:
             return
@@ -367,11 +374,11 @@ class NatsBus:
             self._detached.set()
 
     async def _supervise(self) -> None:
-        # Cancelled as an answer comes, the client's calls take the answer, and forget that they were to end.
+        # The NATS client's calls may lose a cancellation that comes together with their answer.
         while not self._closed:
             await self._detached.wait()
             await self._close_detached()
-            # Part of it by chance, so that not all nodes come at once to a broker that is back.
+            # With jitter, so that not all nodes reconnect at once when the broker is back.
             await asyncio.sleep(self._pause_us * random.uniform(0.5, 1.0) / 1e6)
             self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
             try:
@@ -382,7 +389,7 @@ class NatsBus:
                 self._report_connection(connected=True, detail=str(self._address))
 
     def _report_connection(self, *, connected: bool, detail: str) -> None:
-        """The observer hears of changes, not of every attempt."""
+        """Reports changes to the observer, not every attempt."""
         if connected or detail != self._last_failure:
             self._observe(BrokerConnection(connected, detail))
         self._last_failure = "" if connected else detail

@@ -1,4 +1,4 @@
-"""What the buses share: telling senders what became of their messages."""
+"""Reports to senders whether their messages were accepted; shared by the buses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Done = Callable[[Exception | None], None]
 
 
 class Completions:
-    """Calls senders back: soon, never at once, many with one step of the event loop."""
+    """Calls senders back: never within `post`, but soon after, many in one step of the event loop."""
 
     def __init__(self) -> None:
         self._pending: list[tuple[Done, Exception | None]] = []
@@ -29,7 +29,8 @@ class Completions:
 
 
 async def publish_all(post: Callable[[Envelope, Done], None], envelopes: Sequence[Envelope]) -> None:
-    """Posts them in their order; returns when all are taken, raises the first failure when all have been decided."""
+    """Posts the messages in order. Returns when all are accepted; raises the first error once each has been accepted or
+    failed."""
     if not envelopes:
         return
     finished = asyncio.get_running_loop().create_future()

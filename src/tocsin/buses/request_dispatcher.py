@@ -1,4 +1,4 @@
-"""What the buses share: commands that wait for a responder."""
+"""Dispatches commands that need a reply to their responder; shared by the buses."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tocsin.model.envelope import Envelope
 from tocsin.model.errors import Unavailable
 from tocsin.ports.bus import BusObserver, BusOverloaded, BusUnavailable, CommandFailed, DeliveryFailed, Responder
 
-#: Takes the reply to a command, or why there is none; called once, must not raise.
+#: Receives the reply to a command, or the error instead of it. Called once; must not raise.
 Reply = Callable[[Envelope | Exception], None]
 
 
 class RequestDispatcher:
-    """The commands of one responder: batches in the order of their coming, one call at a time.
+    """Passes the commands of one responder on in batches, in order of arrival, one call of the responder at a time.
 
-    When the responder raises for several, each is given again alone; what it raises for one alone is reported and
-    becomes that one's reply.
+    If the responder raises for a batch, each command is passed to it again alone. An error for a single command is
+    reported and becomes its reply.
     """
 
     def __init__(
@@ -36,27 +36,27 @@ class RequestDispatcher:
         self._task: asyncio.Task[None] | None = None
 
     def offer(self, envelope: Envelope, reply: Reply) -> None:
-        """A command has come. `reply` may be called at once, when too many wait or nothing is answered any more."""
+        """Adds a command. `reply` is called at once if too many commands wait or the dispatcher is stopping."""
         if self._stopping:
             reply(BusUnavailable("this node is stopping"))
         elif len(self._waiting) >= self._waiting_max:
-            reply(BusOverloaded(f"{self._waiting_max} commands wait already"))
+            reply(BusOverloaded(f"{self._waiting_max} commands wait already (bus.requests_waiting_max)"))
         else:
             self._waiting.append((envelope, reply))
             self._wake.set()
 
     def start(self) -> None:
-        """Begins to answer."""
+        """Starts dispatching."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"bus {self.subscriber}")
 
     async def drain(self) -> None:
-        """Gives nothing more to the responder, refuses what waits; returns when the responder has returned."""
+        """Stops dispatching and refuses waiting commands. Returns when the responder's current call has returned."""
         self._stop()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Ends it, and a call of the responder under way."""
+        """Stops dispatching and cancels the responder's current call."""
         self._stop()
         if self._task is not None:
             self._task.cancel()
@@ -84,11 +84,11 @@ class RequestDispatcher:
                 raise RuntimeError(f"{len(replies)} replies to {len(batch)} commands")
         except asyncio.CancelledError:
             for _, reply in batch:
-                reply(CommandFailed("the command was interrupted; whether it took effect isn't known"))
+                reply(CommandFailed("the command was interrupted; whether it took effect is unknown"))
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-        except Exception as error:  # noqa: BLE001 - the boundary to responders; what they raise is reported
+        except Exception as error:  # noqa: BLE001 - the boundary to responders; their errors are reported
             self._report(batch[0][0], error, len(batch))
             if len(batch) == 1:
                 batch[0][1](failure_reply(error))
@@ -115,6 +115,6 @@ class RequestDispatcher:
 
 
 def failure_reply(error: Exception) -> CommandFailed:
-    """What the requester is told; the details, which may name what concerns only operators, are in the event."""
+    """The error for the requester. Details, which may name what concerns operators only, are in the event."""
     after_s = error.retry_after_s if isinstance(error, Unavailable) else 1.0
-    return CommandFailed(f"the command could not be carried out now ({type(error).__name__})", after_s)
+    return CommandFailed(f"the command failed; try again ({type(error).__name__})", after_s)

@@ -84,7 +84,7 @@ async def _serve(settings: Settings) -> int:
         if place is None:
             line, server = None, Server(settings, on_fatal=on_fatal)
         else:
-            line = ControlPipe(place.line)
+            line = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
             server = Server(settings, on_fatal=on_fatal, listener=listener, worker=place.number)
@@ -108,11 +108,11 @@ async def _serve(settings: Settings) -> int:
 
 async def _tell_when_ready(server: Server, line: ControlPipe) -> None:
     """Keeps the parent informed of how far this worker is."""
-    line.say(STARTED)
+    line.send(STARTED)
     assert server.service is not None
     while server.service.not_ready_because():  # noqa: ASYNC110 -- nobody tells; it is asked until then
         await asyncio.sleep(_READY_LOOK_S)
-    line.say(READY)
+    line.send(READY)
 
 
 async def _follow(line: ControlPipe, wanted: asyncio.Event) -> None:
