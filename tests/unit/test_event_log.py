@@ -29,4 +29,6 @@ def test_who_runs_the_agent_is_logged_however_much_fails_in_that_moment() -> Non
         for _ in range(50):
             log(AgentStepFailed("outbox mark", "node two runs the agent on it now"))
         log(AgentLeadershipLost("node two runs the agent on it now"))
-    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + ["agent leadership lost"]
+    assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + [
+        "agent leadership lost"
+    ]

@@ -1,4 +1,4 @@
-"""Another node's writes and questions to this one: the asked side of a connection."""
+"""Another node's writes and requests to this one: the serving side of a connection."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable,
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement, StatisticsReport, Write, Written
 
-#: Ticks by which a write may still be dated.
+#: The number of latest ticks by which a write may be dated.
 _TICKS_KEPT = 64
 
 
 class PeerSession:
-    """One connection of one other node. It obeys the rules that `tocsin.cluster.link` relies on: a write counts only in the
-    epoch that it names, before the deadline by this node's clock, once, and not after the session was made void."""
+    """One connection of one other node. It follows the rules that `tocsin.cluster.link` relies on: a write is accepted
+    only in the epoch that it names, before its deadline by this node's clock, once, and not after the session became
+    void."""
 
     def __init__(
         self,
@@ -72,18 +73,18 @@ class PeerSession:
         self._answers: list[WriteResult] = []
         self._flush_planned = False
         self._timer: asyncio.TimerHandle | None = None
-        self._last_received_at = clock.boottime_us()
+        self._received_at = clock.boottime_us()
         self.quiet = asyncio.Event()
         self.quiet.set()
 
     def begin(self) -> None:
-        """Says that this node is there; the other waits for it."""
+        """Sends the first tick, which the other node waits for."""
         if self._void:
             return
         self._tick()
 
     def void(self) -> None:
-        """Nothing that comes counts any more, read or unread. What was accepted goes on, unheard."""
+        """Ignores everything from now on, read or unread. Accepted writes continue, but their results are not sent."""
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
@@ -91,7 +92,7 @@ class PeerSession:
         self.quiet.set()
 
     def leave(self) -> None:
-        """Ends in order, once the writes that were accepted are answered: `quiet` tells when they are."""
+        """Ends the session in order. Call it when `quiet` is set: all accepted writes have been answered."""
         if self._void:
             return
         self._flush()
@@ -105,9 +106,9 @@ class PeerSession:
 
     def _tick(self) -> None:
         now = self._clock.boottime_us()
-        if now - self._last_received_at > 2 * self._limits.silence_max_us:
-            # It answers each tick.
-            self.lost("it has fallen silent")
+        if now - self._received_at > 2 * self._limits.silence_max_us:
+            # The other node answers each tick.
+            self.lost("no message within twice cluster.silence_max")
             self.void()
             return
         self._number += 1
@@ -116,13 +117,13 @@ class PeerSession:
         self._channel.send(encode(Tick(self._number)))
         self._timer = asyncio.get_running_loop().call_later(self._limits.tick_interval_us / 1e6, self._tick)
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ received messages
 
     def received(self, payload: bytes) -> None:
-        """See End."""
+        """End.received."""
         if self._void:
             return
-        self._last_received_at = self._clock.boottime_us()
+        self._received_at = self._clock.boottime_us()
         try:
             message = decode_request(payload)
             if isinstance(message, PeerWrites):
@@ -153,12 +154,9 @@ class PeerSession:
             self._last_id = op.id
             self._under_way += 1
             try:
-                if (
-                    issued is None
-                    or self._last_received_at - issued - message.elapsed_us > self._limits.message_age_max_us
-                ):
-                    # Whoever sent it may be dead by now, and its client have written again by another way.
-                    raise ShardMoved("it was under way for too long")
+                if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:
+                    # The sender may have died meanwhile, and its client may have written again through another node.
+                    raise ShardMoved("the write arrived too late (cluster.message_age_max)")
                 write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
                 if self._local.knows_namespace(op.namespace, op.namespace_version):
                     self._accept(op, write)
@@ -172,7 +170,7 @@ class PeerSession:
             self._spawn(self._accept_informed(unread))
 
     async def _accept_informed(self, writes: list[tuple[PeerWrite, Write]]) -> None:
-        """Their senders know namespaces, or changes of them, of which this node has not read yet (rule 23)."""
+        """Accepts writes whose senders know namespaces, or versions of them, that this node has not read yet."""
         failure: TocsinError | None = None
         try:
             await self._local.refresh_namespaces()
@@ -181,7 +179,7 @@ class PeerSession:
         for op, write in writes:
             try:
                 if self._void:
-                    # Their senders may know that, and write anew by another way.
+                    # The sender may know that and write again through another connection.
                     raise ShardMoved("the connection ended before it was accepted")
                 if failure is not None:
                     raise failure
@@ -193,7 +191,7 @@ class PeerSession:
         try:
             await self._local.refresh_namespaces()
         except TocsinError:
-            # Whoever asks does not wait for ever, and asks again.
+            # The requesting node has a timeout and repeats the request.
             return
         self._send_alone(encode(NamespacesRefreshed(number)))
 
@@ -205,11 +203,11 @@ class PeerSession:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the answer has {len(frame)} bytes, nodes take {most} (cluster.frame_bytes_max)"
+                why = f"the response has {len(frame)} bytes; nodes accept {most} (cluster.frame_bytes_max)"
                 frame = encode(_failed(request, why))
         except Exception:
-            # A defect, which the event loop reports; whoever asked has to hear of it, too.
-            self._send_alone(encode(_failed(request, "the node that was asked failed")))
+            # A defect, which the event loop reports; the requesting node needs a response, too.
+            self._send_alone(encode(_failed(request, "the node that served the request failed")))
             raise
         self._send_alone(frame)
 
@@ -217,7 +215,7 @@ class PeerSession:
         if not self._void:
             self._channel.send(frame)
 
-    # ------------------------------------------------------------------ answers
+    # ------------------------------------------------------------------ results
 
     def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
         self._under_way -= 1
@@ -236,7 +234,7 @@ class PeerSession:
             self.quiet.set()
 
     def _frames(self, answers: list[WriteResult]) -> Iterator[list[WriteResult]]:
-        """The answers in messages that the other node takes: they bring whole timers."""
+        """The results, split into messages below the size limit of the other node: they may contain whole timers."""
         limits, frame, size = self._limits, list[WriteResult](), 0
         for answer in answers:
             frame.append(answer)
@@ -248,10 +246,10 @@ class PeerSession:
             yield frame
 
     def writable(self) -> None:
-        """See End."""
+        """End.writable. Results are not paused."""
 
     def lost(self, reason: str) -> None:
-        """See End."""
+        """End.lost."""
         self._void = True
         if self._timer is not None:
             self._timer.cancel()
@@ -263,8 +261,8 @@ def _decode_write(op: PeerWrite, deadline_us: int) -> Write:
     try:
         return decode_write(op, deadline_us)
     except RecordUndecodable as error:
-        # Of a newer release, perhaps; nothing was written.
-        raise ShardUnavailable(f"the shard's owner can't read it: {error}") from error
+        # Perhaps from a newer release. Nothing was written.
+        raise ShardUnavailable(f"the shard's owner cannot decode the write: {error}") from error
 
 
 def _failed(request: RelayedRequest, why: str) -> RelayedResponse:

@@ -1,8 +1,8 @@
-"""What nodes say to one another, as msgpack. Timers and changes travel as JSON, as their stored records do.
+"""The messages between nodes, as msgpack. Timers and changes are encoded as JSON, like their stored records.
 
-The numbers and letters here are the protocol: nodes of different releases run side by side during a rolling restart. So
-messages get new fields at their end only, with a default; a kind of message that a node doesn't know it passes over; and a
-write that it can't read it refuses, that write alone.
+The numbers and tags here are the protocol: nodes of different releases run side by side during a rolling restart.
+Therefore new fields are added at the end of a message only, with a default; a node ignores messages with an unknown
+tag; and a node refuses a write that it cannot decode, and only that write.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tocsin.ports.store import GENERATION_BYTES
 
 
 class PeerWrite(msgspec.Struct, array_like=True, gc=False):
-    """A write. `epoch` is the shard's as the sender knows it; `budget_us` what is left of the time for it. `brief`: the
-    sender keeps the timer that it sends, and need not be told more than what the owner made of it. `namespace_version`: as
-    the sender knows the namespace; 0 from a release that doesn't say. `condition`: of a create, as
-    JSON; empty for none."""
+    """One write. `epoch`: the shard's epoch as the sender knows it. `budget_us`: the time left until the write's
+    deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
+    `namespace_version`: the version of the namespace that the sender knows; 0 from a release that does not send it.
+    `condition`: the condition of a create, as JSON; empty for none."""
 
     id: int
     kind: int
@@ -39,7 +39,8 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
 
 
 class PeerWrites(msgspec.Struct, tag="o", array_like=True):
-    """Writes, dated: `elapsed_us` after tick `tick` had come. Without any it only says that the sender is there."""
+    """Writes with the time of sending: `elapsed_us` after the sender had received tick `tick`. Without writes it only
+    shows that the sender is alive."""
 
     tick: int
     elapsed_us: int
@@ -47,27 +48,28 @@ class PeerWrites(msgspec.Struct, tag="o", array_like=True):
 
 
 class ReportRequest(msgspec.Struct, tag="q", array_like=True):
-    """How are you? And, unless `statistics_after` is None: what have you counted in points that began after that instant?"""
+    """Asks for the node's report and, unless `statistics_after` is None, its statistics in points that began after that
+    instant."""
 
     id: int
     statistics_after: int | None = None
 
 
 class OwnershipChanged(msgspec.Struct, tag="l", array_like=True):
-    """Who owns what has changed."""
+    """The ownership of shards has changed; the receiver should read it again."""
 
 
 class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
-    """A namespace has changed: read them all, and say when you have."""
+    """A namespace has changed: asks the node to read all namespaces and to answer once it has."""
 
     id: int
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
-    """A request for what only the other node serves. `target` is the path as sent, with its query. `key_hash`: the SHA-256 of
-    the client's API key, which is not among the headers then; for nodes that take it (`NodeReport.takes_key_hashes`).
-    `client`: the client's address, from a node that has checked under which name and through which proxy the request came;
-    empty from one that hasn't."""
+    """An HTTP request that only the other node can serve. `target` is the path with its query, as sent. `key_hash`: the
+    SHA-256 of the client's API key, which then is not among the headers; for nodes that support it
+    (`NodeReport.takes_key_hashes`). `client`: the client's address, from a node that has checked the request's Host
+    header and proxy; empty from one that has not."""
 
     id: int
     method: str
@@ -79,13 +81,13 @@ class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
 
 
 class Tick(msgspec.Struct, tag="t", array_like=True):
-    """I am here."""
+    """Shows that the node is alive. Writes are dated by the last tick that their sender received."""
 
     number: int
 
 
 class PeerError(msgspec.Struct, array_like=True, gc=False):
-    """An error by the name of its class."""
+    """An error, by the name of its class."""
 
     kind: str
     message: str
@@ -93,9 +95,9 @@ class PeerError(msgspec.Struct, array_like=True, gc=False):
 
 
 class WriteResult(msgspec.Struct, array_like=True, gc=False):
-    """A write's: the record and the next attempt's instant, nothing after a delete, or why not. To a brief one: instead of
-    the record, the `firing` that the owner gave to the timer, which has changed in nothing else that is shown. `outcome`:
-    what a create on a condition found, if it did not write."""
+    """The result of a write: the record and the instant of the next attempt, nothing after a delete, or an error. For a
+    brief write: instead of the record, the `firing` that the owner set in the timer; nothing else that is visible has
+    changed. `outcome`: what a create with a condition found, if it did not write."""
 
     id: int
     at: int = 0
@@ -106,13 +108,13 @@ class WriteResult(msgspec.Struct, array_like=True, gc=False):
 
 
 class WriteResults(msgspec.Struct, tag="a", array_like=True):
-    """Answers in no particular order."""
+    """Results in any order."""
 
     answers: list[WriteResult]
 
 
 class PeerReport(msgspec.Struct, tag="r", array_like=True):
-    """How I am, and what I have counted, if that was asked."""
+    """The node's report and, if requested, its statistics."""
 
     id: int
     report: NodeReport
@@ -120,13 +122,13 @@ class PeerReport(msgspec.Struct, tag="r", array_like=True):
 
 
 class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
-    """I have read the namespaces, since you asked."""
+    """The node has read the namespaces since the request."""
 
     id: int
 
 
 class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
-    """What is to be told the client. Status 0: this node doesn't serve that."""
+    """The response for the client. Status 0: this node does not serve the request."""
 
     id: int
     status: int
@@ -135,7 +137,7 @@ class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
 
 
 class Goodbye(msgspec.Struct, tag="b", array_like=True):
-    """I stop. Writes and questions with a greater id than this were not looked at."""
+    """The node is stopping. It has not processed writes and requests with ids greater than this."""
 
     last_id: int
 
@@ -149,7 +151,7 @@ _replies: msgspec.msgpack.Decoder[PeerReply] = msgspec.msgpack.Decoder(PeerReply
 _any: msgspec.msgpack.Decoder[object] = msgspec.msgpack.Decoder()
 _json = msgspec.json.Encoder()
 _KINDS = {int(kind): kind for kind in WriteKind}
-#: A create on a condition travels as a kind of its own: a release that would not see the condition refuses it.
+#: A create with a condition has its own kind, so that a release that does not know conditions refuses it.
 _CREATE_IF = 5
 _KINDS[_CREATE_IF] = WriteKind.CREATE
 
@@ -158,7 +160,7 @@ _M = TypeVar("_M")
 
 
 class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Changes of which this release knows every field: one that it left out would be acknowledged and not done."""
+    """Changes of which this release knows every field: an unknown field would be acknowledged without being applied."""
 
 
 _changes = msgspec.json.Decoder(_Changes)
@@ -166,21 +168,21 @@ _condition = msgspec.json.Decoder(Condition)
 
 
 class PeerProtocolError(Exception):
-    """What came can't be understood: the connection is given up."""
+    """The peer sent something that cannot be decoded: the connection is closed."""
 
 
 def encode(message: PeerRequest | PeerReply) -> bytes:
-    """The message's bytes."""
+    """The encoded message."""
     return _encoder.encode(message)
 
 
 def decode_request(payload: bytes) -> PeerRequest | None:
-    """A message to a node that is asked; None for a kind of message of a newer release; PeerConfused."""
+    """A message to the node that serves. None if its tag belongs to a newer release. Raises PeerProtocolError."""
     return _read(payload, _requests, _REQUEST_TAGS)
 
 
 def decode_reply(payload: bytes) -> PeerReply | None:
-    """A message to the node that asks; likewise."""
+    """A message to the node that requested. None if its tag belongs to a newer release. Raises PeerProtocolError."""
     return _read(payload, _replies, _REPLY_TAGS)
 
 
@@ -209,7 +211,7 @@ def _is_of_another_kind(payload: bytes, kinds: frozenset[object]) -> bool:
 
 
 def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite:
-    """The write as it travels."""
+    """The write in wire form."""
     kind, shard_id, uuid, namespace, timer, changes, _, known, execute_at, expected, condition = write
     if kind is WriteKind.CONCLUDE:
         assert timer is not None
@@ -226,7 +228,7 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
 
 
 def decode_write(op: PeerWrite, deadline_us: int) -> Write:
-    """The write as it came; RecordUndecodable, also for what only a newer release can ask for."""
+    """The decoded write. Raises RecordUndecodable, also for a write that only a newer release can send."""
     kind = _KINDS.get(op.kind)
     timer: Timer | None = None
     changes: Changes | None = None
@@ -238,7 +240,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     elif kind is WriteKind.UPDATE:
         try:
             changes = _changes.decode(op.body)
-        except ValueError as error:  # that of msgspec is one
+        except ValueError as error:  # the base class of msgspec's errors
             raise RecordUndecodable(str(error)) from error
     elif kind is WriteKind.CONCLUDE:
         expected, at, record = (
@@ -252,7 +254,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
             namespace_version=op.namespace_version, execute_at=execute_at, expected=expected,
         )  # fmt: skip
     elif kind is None:
-        raise RecordUndecodable(f"a write of kind {op.kind}")
+        raise RecordUndecodable(f"unknown kind of write: {op.kind}")
     return Write(
         kind,
         op.shard_id,
@@ -274,7 +276,7 @@ def _condition_of(op: PeerWrite) -> Condition:
 
 
 def encode_result(id: int, result: Written | TocsinError | None, *, brief: bool = False) -> WriteResult:
-    """A result as it travels."""
+    """A result in wire form."""
     if isinstance(result, Written):
         if result.outcome is not Outcome.CREATED:
             return WriteResult(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
@@ -288,7 +290,7 @@ def encode_result(id: int, result: Written | TocsinError | None, *, brief: bool 
 
 
 def decode_result(answer: WriteResult, sent: Timer | None = None) -> Written | TocsinError | None:
-    """A result as it came, to the write that sent this timer, if any; RecordUndecodable."""
+    """The decoded result of the write that sent this timer, if any. Raises RecordUndecodable."""
     if answer.failure is not None:
         return _error_of(answer.failure)
     if answer.firing and sent is not None:
@@ -307,7 +309,7 @@ def _outcome_of(answer: WriteResult) -> Outcome:
 
 
 def _error_of(failure: PeerError) -> TocsinError:
-    """The error; one that this release doesn't know decides nothing."""
+    """The error. An error that this release does not know becomes ShardUnavailable, which decides nothing."""
     kind = getattr(errors, failure.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, TocsinError)):
         return ShardUnavailable(f"{failure.kind}: {failure.message}")
