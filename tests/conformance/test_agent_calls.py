@@ -45,7 +45,7 @@ def in_other_tenant(of: ServiceCall) -> ServiceCall:
     return msgspec.structs.replace(of, tenant_id=OTHER_TENANT)
 
 
-async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDatabase) -> None:
+async def test_a_call_loads_as_inserted_and_changed(database: AgentDatabase) -> None:
     plain = call(name="a\u00e4\U0001f600", idempotency_key="k")
     await insert(database, plain)
     assert await load(database, plain.key) == plain
@@ -55,7 +55,7 @@ async def test_a_call_is_loaded_as_it_was_inserted_and_changed(database: AgentDa
     assert await load(database, plain.key) == to_failed.after
 
 
-async def test_of_several_calls_those_that_exist_are_loaded(database: AgentDatabase) -> None:
+async def test_only_existing_calls_are_loaded(database: AgentDatabase) -> None:
     calls = [call() for _ in range(150)]
     await insert(database, *calls)
     keys = [c.key for c in calls] + [CallKey(TENANT, new_id())]
@@ -63,7 +63,7 @@ async def test_of_several_calls_those_that_exist_are_loaded(database: AgentDatab
     assert await database.calls.transact(lambda t: t.load([])) == {}
 
 
-async def test_insert_tells_which_are_new(database: AgentDatabase) -> None:
+async def test_insert_returns_which_calls_are_new(database: AgentDatabase) -> None:
     first, second = call(idempotency_key="k"), call()
     await insert(database, first, second)
     again = msgspec.structs.replace(first, name="other", tags=("x",))
@@ -75,14 +75,14 @@ async def test_insert_tells_which_are_new(database: AgentDatabase) -> None:
     assert await rows(database, "SELECT tag FROM service_call_tags") == []
 
 
-async def test_idempotency_keys_are_a_tenants_own(database: AgentDatabase) -> None:
+async def test_idempotency_keys_belong_to_one_tenant(database: AgentDatabase) -> None:
     mine, theirs = call(idempotency_key="k"), call(OTHER_TENANT, idempotency_key="k")
     await insert(database, mine, theirs)
     found = await database.calls.transact(lambda t: t.find_by_idempotency_key([(TENANT, "k"), (TENANT, "none")]))
     assert found == {(TENANT, "k"): mine}
 
 
-async def test_a_change_is_written_only_over_the_state_that_it_was_decided_on(database: AgentDatabase) -> None:
+async def test_a_change_is_written_only_over_its_before_state(database: AgentDatabase) -> None:
     one, two = call(), call()
     await insert(database, one, two)
     first, rival = running(one), running(one)
@@ -95,7 +95,7 @@ async def test_a_change_is_written_only_over_the_state_that_it_was_decided_on(da
     assert await change(database, running(call())) == set()
 
 
-async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(database: AgentDatabase) -> None:
+async def test_only_scheduled_calls_are_deleted_with_their_references(database: AgentDatabase) -> None:
     waiting, busy = call(tags=("t",)), call(tags=("t",))
     await insert(database, waiting, busy)
     await change(database, running(busy))
@@ -108,7 +108,7 @@ async def test_deleting_takes_only_what_is_scheduled_and_all_that_refers_to_it(d
         assert await rows(database, f"SELECT service_call_id FROM {table}") == [(busy.service_call_id,)], table
 
 
-async def test_purging_takes_finished_calls_with_all_that_refers_to_them(database: AgentDatabase) -> None:
+async def test_finished_calls_are_purged_with_their_references(database: AgentDatabase) -> None:
     early, late, busy = (call(tags=("t",)) for _ in range(3))
     await insert(database, early, late, busy)
     for c in (early, late, busy):
@@ -136,7 +136,7 @@ async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
     assert await database.calls.transact(work) == {one.key: ("a", "c"), two.key: ("x",), gone: ()}
 
 
-async def test_the_watchdog_sees_what_is_overdue_the_earliest_first(database: AgentDatabase) -> None:
+async def test_overdue_calls_are_found_the_earliest_first(database: AgentDatabase) -> None:
     calls = [call(watch_at=NOW + at) for at in (3, 1, 2, 9)]
     await insert(database, *calls)
     await change(database, finished(calls[2]))
@@ -148,7 +148,7 @@ async def test_the_watchdog_sees_what_is_overdue_the_earliest_first(database: Ag
     assert await watched(1) == [calls[1]]
 
 
-async def test_nothing_is_left_of_a_transaction_that_raised(database: AgentDatabase) -> None:
+async def test_a_failed_transaction_is_rolled_back(database: AgentDatabase) -> None:
     told: list[OutboxRow] = []
     database.outbox.on_appended(told.extend)
     old, new = call(), call(tags=("t",))
@@ -168,7 +168,7 @@ async def test_nothing_is_left_of_a_transaction_that_raised(database: AgentDatab
     assert told == []
 
 
-async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
+async def test_tenants_are_isolated(database: AgentDatabase) -> None:
     mine = call(tags=("t",), idempotency_key="k")
     theirs = in_other_tenant(mine)
     await insert(database, mine, theirs)
@@ -206,7 +206,7 @@ async def test_tenants_never_touch_one_another(database: AgentDatabase) -> None:
     assert await database.calls.transact(lambda t: t.tags([mine.key])) == {mine.key: ("more",)}
 
 
-async def test_a_reference_needs_its_call_of_the_same_tenant(database: AgentDatabase) -> None:
+async def test_a_reference_requires_a_call_of_the_same_tenant(database: AgentDatabase) -> None:
     mine = call()
     await insert(database, mine)
     await database.timers.schedule_timers([entry(in_other_tenant(mine))])
@@ -224,7 +224,7 @@ async def test_a_reference_needs_its_call_of_the_same_tenant(database: AgentData
         )
 
 
-async def test_appended_messages_are_told_after_the_commit_in_their_order(database: AgentDatabase) -> None:
+async def test_appended_messages_are_announced_after_the_commit_in_order(database: AgentDatabase) -> None:
     told: list[OutboxRow] = []
     database.outbox.on_appended(told.extend)
     one = call()

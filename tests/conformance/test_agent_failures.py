@@ -38,7 +38,7 @@ async def until_available(work: Callable[[], Awaitable[T]]) -> T:
 # ------------------------------------------------------------------ every database
 
 
-async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
+async def test_a_second_agent_is_locked_out_until_the_first_closes(
     tmp_path: Path, shared_postgresql: PostgresServer
 ) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
@@ -57,7 +57,7 @@ async def test_a_second_agent_is_kept_away_until_the_first_has_gone(
             await third.outbox.mark_published([1], NOW)
 
 
-async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
+async def test_open_waits_for_an_agent_that_is_closing(tmp_path: Path, shared_postgresql: PostgresServer) -> None:
     for url in (f"sqlite:///{tmp_path / 'agent.db'}", await shared_postgresql.create_database()):
         first, second = AgentDatabase(url), AgentDatabase(url, SqlSettings(lock_wait_s=PATIENCE_S))
         await first.open()
@@ -68,7 +68,7 @@ async def test_an_agent_that_just_goes_is_waited_for(tmp_path: Path, shared_post
         await second.close()
 
 
-async def test_many_transactions_at_once_change_a_call_once(database: AgentDatabase) -> None:
+async def test_concurrent_transactions_change_a_call_once(database: AgentDatabase) -> None:
     calls = [call() for _ in range(20)]
     await insert(database, *calls)
     told: list[OutboxRow] = []
@@ -93,7 +93,7 @@ async def test_many_transactions_at_once_change_a_call_once(database: AgentDatab
     assert sorted(row.envelope.aggregate_id for row in told) == sorted(c.service_call_id for c in calls)
 
 
-async def test_a_commit_is_told_of_even_when_nobody_waits_any_more(database: AgentDatabase) -> None:
+async def test_a_commit_is_reported_even_if_the_caller_was_cancelled(database: AgentDatabase) -> None:
     told = asyncio.Event()
     database.outbox.on_appended(lambda rows: told.set())
     waiting = asyncio.create_task(append(database, envelope(call())))
@@ -106,7 +106,7 @@ async def test_a_commit_is_told_of_even_when_nobody_waits_any_more(database: Age
         await told.wait()
 
 
-async def test_a_call_that_is_deleted_meanwhile_takes_only_its_own_schedule_along(database: AgentDatabase) -> None:
+async def test_a_concurrently_deleted_call_drops_only_its_own_schedule(database: AgentDatabase) -> None:
     for _ in range(10):
         here, going = call(), call()
         await insert(database, here, going)
@@ -127,7 +127,7 @@ async def test_unknown_databases_are_refused() -> None:
 
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.stop])
-async def test_a_server_that_ends_and_comes_back_is_used_again(
+async def test_a_restarted_server_is_used_again(
     postgresql: PostgresServer, end: Callable[[PostgresServer], None]
 ) -> None:
     database = AgentDatabase(postgresql.url(), IMPATIENT)
@@ -152,7 +152,7 @@ async def test_a_server_that_ends_and_comes_back_is_used_again(
     await database.close()
 
 
-async def test_a_server_that_ends_in_the_middle_of_transactions_leaves_whole_ones(postgresql: PostgresServer) -> None:
+async def test_a_server_crash_leaves_only_whole_transactions(postgresql: PostgresServer) -> None:
     database = AgentDatabase(postgresql.url(), IMPATIENT)
     await database.open()
     done: list[ServiceCall] = []
@@ -193,7 +193,7 @@ async def test_a_server_that_ends_in_the_middle_of_transactions_leaves_whole_one
     await database.close()
 
 
-async def test_a_session_that_an_operator_ends_is_made_anew_without_a_word(postgresql_url: str) -> None:
+async def test_a_terminated_session_is_replaced_without_an_error(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
     one = call()
@@ -228,7 +228,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
     await database.close()
 
 
-async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(postgresql_url: str) -> None:
+async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
     # A constraint that is checked at COMMIT, by a function that takes its time: the session ends within it.
@@ -267,7 +267,7 @@ async def test_a_connection_lost_during_the_commit_leaves_the_outcome_unknown(po
     await database.close()
 
 
-async def test_a_conflict_is_tried_again(postgresql_url: str) -> None:
+async def test_a_conflict_is_retried(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
     tries = 0
@@ -283,7 +283,7 @@ async def test_a_conflict_is_tried_again(postgresql_url: str) -> None:
     await database.close()
 
 
-async def test_a_wrong_value_is_no_failure_of_the_database(database: AgentDatabase) -> None:
+async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) -> None:
     """It would be tried again for ever."""
     one = call()
     await insert(database, one)

@@ -71,7 +71,7 @@ async def end_lock_session(url: str) -> None:
     await connection.close()
 
 
-async def test_each_opening_begins_a_term(postgresql_url: str) -> None:
+async def test_each_open_begins_an_epoch(postgresql_url: str) -> None:
     terms = []
     for _ in range(3):
         database = agent(postgresql_url, "one")
@@ -82,7 +82,7 @@ async def test_each_opening_begins_a_term(postgresql_url: str) -> None:
     assert terms == [1, 2, 3]
 
 
-async def test_a_write_of_a_former_term_is_refused(postgresql_url: str) -> None:
+async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None:
     """Although its lock's session lives: the fence decides, not the lock."""
     database = agent(postgresql_url, "one", SqlSettings(lock_check_s=3600))
     await database.open()
@@ -97,7 +97,7 @@ async def test_a_write_of_a_former_term_is_refused(postgresql_url: str) -> None:
     await database.close()
 
 
-async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str) -> None:
+async def test_a_superseded_leader_notices_without_writing(postgresql_url: str) -> None:
     database = agent(postgresql_url, "one")
     await database.open()
     await claimed_by_another(postgresql_url)
@@ -105,7 +105,7 @@ async def test_whoever_was_overtaken_notices_without_writing(postgresql_url: str
     await database.close()
 
 
-async def test_a_change_of_hands_waits_for_the_transaction_under_way(postgresql_url: str) -> None:
+async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: str) -> None:
     gate = await asyncpg.connect(postgresql_url)
     # The first one has a name of its own at the server, which can keep it from coming back before the other has begun.
     role = f"one_{gate.get_server_pid()}"
@@ -148,7 +148,7 @@ def _wait_at_gate(connection: Connection) -> None:
     connection.exec_driver_sql("UPDATE agent_heartbeat SET beats = beats + 1000000")
 
 
-async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresql_url: str) -> None:
+async def test_heartbeats_before_the_claim_commits_do_not_end_leadership(postgresql_url: str) -> None:
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
@@ -177,7 +177,7 @@ async def test_beats_before_a_claim_is_committed_are_nobody_elses_turn(postgresq
     await gate.close()
 
 
-async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(postgresql_url: str) -> None:
+async def test_a_heartbeat_from_before_the_claim_does_not_affect_the_new_epoch(postgresql_url: str) -> None:
     """Asked without a term, it is answered when one has begun."""
     before = agent(postgresql_url, "before")
     await before.open()
@@ -210,7 +210,7 @@ async def test_a_beat_of_before_the_claim_says_nothing_of_the_term_after_it(post
     await gate.close()
 
 
-async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str) -> None:
+async def test_a_session_lost_before_the_claim_is_replaced(postgresql_url: str) -> None:
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
@@ -233,7 +233,7 @@ async def test_a_session_lost_before_the_claim_is_made_anew(postgresql_url: str)
     await gate.close()
 
 
-async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
+async def test_a_frozen_leader_loses_the_lock(postgresql_url: str) -> None:
     first = agent(postgresql_url, "one")
     await first.open()
     await first.close()
@@ -247,7 +247,7 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     await second.close()
 
 
-def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
+def test_a_gap_between_observations_does_not_count_as_silence() -> None:
     """All processes of a machine that was suspended wake at once, and the one that holds it has not moved either."""
     looks_s = iter((0.0, 1.0, 2.0, 3_600.0, 3_601.0, 3_602.0))
     watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", epoch=1, beats=7)
@@ -255,7 +255,7 @@ def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
     assert watch.silent_s(holder._replace(beats=8)) == 0.0
 
 
-async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
+async def test_a_live_leader_keeps_the_lock(postgresql_url: str) -> None:
     patient = dataclasses.replace(QUICK, lock_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
     await first.open()
@@ -268,7 +268,7 @@ async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
     await first.close()
 
 
-async def test_those_who_wait_follow_one_another(postgresql_url: str) -> None:
+async def test_waiting_agents_take_over_one_after_another(postgresql_url: str) -> None:
     agents = [agent(postgresql_url, name) for name in ("one", "two", "three")]
     await agents[0].open()
     waiting = {asyncio.create_task(each.open(math.inf)): each for each in agents[1:]}
@@ -283,7 +283,7 @@ async def test_those_who_wait_follow_one_another(postgresql_url: str) -> None:
     await waiting[third].close()
 
 
-async def test_a_lost_session_is_made_anew_in_the_same_term(postgresql_url: str) -> None:
+async def test_a_lost_session_is_replaced_in_the_same_epoch(postgresql_url: str) -> None:
     database = agent(postgresql_url, "one")
     await database.open()
     await end_lock_session(postgresql_url)
@@ -301,7 +301,7 @@ async def test_a_lost_session_is_made_anew_in_the_same_term(postgresql_url: str)
     await database.close()
 
 
-async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
+async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> None:
     first, second = agent(postgresql_url, "one"), agent(postgresql_url, "two")
     await first.open()
     told = asyncio.Event()
@@ -317,7 +317,7 @@ async def test_waiting_can_be_given_up(postgresql_url: str) -> None:
     await third.close()
 
 
-async def test_giving_it_up_can_be_given_up_as_well(postgresql_url: str) -> None:
+async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
     """Whoever takes turns would begin the next one otherwise, when all it was told is to end."""
     first = agent(postgresql_url, "one")
     await first.open()
@@ -335,7 +335,7 @@ async def test_giving_it_up_can_be_given_up_as_well(postgresql_url: str) -> None
     await second.close()
 
 
-async def test_an_error_that_nobody_foresaw_is_no_end_of_trying(postgresql_url: str) -> None:
+async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str) -> None:
     """What the server answers while somebody works on it: privileges, names, its own faults."""
     database = agent(postgresql_url, "one")
     await database.open()

@@ -171,13 +171,13 @@ async def test_a_newer_schema_is_refused(url: str) -> None:
         await AgentDatabase(url).open()
 
 
-async def test_tables_of_somebody_else_are_left_alone(url: str) -> None:
+async def test_foreign_tables_are_not_changed(url: str) -> None:
     await on_database(url, run_script("CREATE TABLE outbox (other TEXT);\n"))
     with pytest.raises(StoreCorrupted, match="outbox"):
         await AgentDatabase(url).open()
 
 
-async def test_the_identity_stays(url: str) -> None:
+async def test_the_identity_is_stable(url: str) -> None:
     seen = set()
     for _ in range(2):
         database = AgentDatabase(url)

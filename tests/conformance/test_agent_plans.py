@@ -174,7 +174,7 @@ def kind_of(connection: Connection, contents: str) -> str:
     return f"{name}, empty" if name == "postgresql" and contents == "empty" else name
 
 
-async def test_every_statement_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+async def test_every_statement_uses_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
         for name, (statement, index, rows, scalars, or_index) in CASES.items():
@@ -191,7 +191,7 @@ async def test_every_statement_goes_by_its_index(database: AgentDatabase, conten
     await database.backend.write(work)
 
 
-async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: str) -> None:
+async def test_every_page_uses_its_index(database: AgentDatabase, contents: str) -> None:
     def work(connection: Connection) -> None:
         dialect, kind = connection.dialect, kind_of(connection, contents)
         statements = [(name, wanted, index, queries.page_statement(wanted)) for name, (wanted, index) in PAGES.items()]
@@ -213,7 +213,7 @@ async def test_every_page_goes_by_its_index(database: AgentDatabase, contents: s
     await database.backend.write(work)
 
 
-def test_every_statement_has_its_case() -> None:
+def test_every_statement_has_a_plan_test() -> None:
     known = {id(case.statement) for case in CASES.values()}
     modules = (service_calls, timer_schedules, execution_log, outbox, queries)
     # Inserts alone look nothing up.

@@ -67,7 +67,7 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     assert await database.queries.executions(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
-async def test_many_calls_are_found_at_once(database: AgentDatabase) -> None:
+async def test_many_calls_are_found_in_one_query(database: AgentDatabase) -> None:
     one, two, foreign = call(tags=("a",)), call(), call(OTHER_TENANT)
     await insert(database, one, two, foreign)
     found = await database.queries.find_many(
@@ -158,7 +158,7 @@ async def _for_all(strategy: st.SearchStrategy[CallFilter], check: object) -> No
         await check(example)  # type: ignore[operator]
 
 
-async def test_a_page_goes_on_where_it_ended_whatever_came_or_changed_meanwhile(database: AgentDatabase) -> None:
+async def test_pages_continue_correctly_despite_concurrent_changes(database: AgentDatabase) -> None:
     calls = [call(submitted_at=NOW + n) for n in range(6)]
     await insert(database, *calls)
     first = await database.queries.page(CallFilter(TENANT, limit=3))
@@ -168,7 +168,7 @@ async def test_a_page_goes_on_where_it_ended_whatever_came_or_changed_meanwhile(
     assert [r.submitted_at - NOW for r in (*first, *second)] == [5, 4, 3, 2, 1, 0]
 
 
-async def test_a_trace_has_everything_of_the_request_and_no_payload(database: AgentDatabase) -> None:
+async def test_a_trace_has_every_entry_of_the_request_and_no_payload(database: AgentDatabase) -> None:
     one = call(tags=("t",))
     other_tenants = call(OTHER_TENANT, correlation_id=one.correlation_id)
     await insert(database, one, other_tenants)
@@ -200,7 +200,7 @@ async def test_a_trace_has_everything_of_the_request_and_no_payload(database: Ag
     assert await database.queries.trace(CallKey(OTHER_TENANT, one.service_call_id)) == []
 
 
-async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabase) -> None:
+async def test_trace_entries_follow_their_cause(database: AgentDatabase) -> None:
     """Messages know milliseconds and rows microseconds, a clock may go back, and a row shows the state it came into last."""
     one = call(
         submitted_at=NOW + 999, due_at=NOW + 999, status=Status.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
@@ -232,9 +232,7 @@ async def test_nothing_in_a_trace_precedes_what_caused_it(database: AgentDatabas
     assert all(places[t.causation_id] < places[t.id] for t in trace if t.causation_id in places)
 
 
-async def test_calls_are_found_by_a_part_of_their_names(
-    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_calls_are_found_by_part_of_their_name(database: AgentDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["Charge order 17", "charge order 18", "Mail 100%", "Mail order_17", "Other"]
     calls = [call(name=name, submitted_at=NOW + place, tags=("t",)) for place, name in enumerate(names)]
     await insert(database, *calls, call(OTHER_TENANT, name="Charge"))
@@ -276,7 +274,7 @@ async def test_calls_are_found_by_their_correlation_id(database: AgentDatabase) 
 
 
 @pytest.mark.parametrize("body", ["plain", "nul \0 inside"])
-async def test_texts_from_outside_are_kept(database: AgentDatabase, body: str) -> None:
+async def test_arbitrary_text_is_stored_unchanged(database: AgentDatabase, body: str) -> None:
     one = call(name=body)
     await insert(database, one)
     loaded = await load(database, one.key)

@@ -24,7 +24,7 @@ from tocsin.telemetry.clock import SystemClock
 GATE = random.randrange(2**31)
 
 
-async def test_who_is_stopped_while_it_gives_the_agent_up_keeps_nothing(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, postgresql_url: str) -> None:
     """Others would wait for the agent until the process ends, which may take as long as its callbacks."""
     settings = Settings(store="memory://", agent_database=postgresql_url, data_dir=tmp_path)
     clock, egress = SystemClock(), EgressPolicy(True, ())

@@ -81,7 +81,7 @@ def scene(folder: Path, store: str, *flags: str) -> tuple[list[ServerProcess], i
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["nats", "engine"])
-async def test_the_node_that_runs_it_is_killed(
+async def test_killing_the_agents_node_loses_no_call(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:
     nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
@@ -110,7 +110,7 @@ async def test_the_node_that_runs_it_is_killed(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", ["embedded", "nats"])
-async def test_the_node_that_runs_it_stands_still_and_wakes(
+async def test_freezing_the_agents_node_loses_no_call(
     kind: str, tmp_path: Path, postgresql_url: str, request: pytest.FixtureRequest
 ) -> None:
     nodes, seed = scene(tmp_path, postgresql_url, *flags_of(kind, request))
@@ -144,7 +144,7 @@ async def test_the_node_that_runs_it_stands_still_and_wakes(
 
 
 @pytest.mark.timeout(400)
-async def test_the_node_that_runs_it_is_stopped_in_order(tmp_path: Path, postgresql_url: str) -> None:
+async def test_stopping_the_agents_node_loses_no_call(tmp_path: Path, postgresql_url: str) -> None:
     nodes, seed = scene(tmp_path, postgresql_url)
     async with SlowReceiver(lambda path: 0.01) as receiver, running(*nodes):
         await shared_by(nodes, set(NAMES))

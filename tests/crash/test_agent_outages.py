@@ -75,7 +75,7 @@ async def run(
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_broker_was_away(tmp_path: Path, nats: NatsServer) -> None:
+async def test_accepted_calls_succeed_after_a_broker_outage(tmp_path: Path, nats: NatsServer) -> None:
     arrivals = await run(
         tmp_path, ["--broker", nats.url], lambda: asyncio.to_thread(nats.kill), lambda: asyncio.to_thread(nats.start)
     )
@@ -83,7 +83,7 @@ async def test_answered_calls_succeed_after_the_broker_was_away(tmp_path: Path, 
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_database_was_away(tmp_path: Path) -> None:
+async def test_accepted_calls_succeed_after_a_database_outage(tmp_path: Path) -> None:
     database = PostgresServer()
     database.init()
     database.start()
@@ -100,7 +100,7 @@ async def test_answered_calls_succeed_after_the_database_was_away(tmp_path: Path
 
 
 @pytest.mark.timeout(200)
-async def test_answered_calls_succeed_after_the_database_fell_silent(
+async def test_accepted_calls_succeed_after_a_database_freeze(
     tmp_path: Path, shared_postgresql: PostgresServer
 ) -> None:
     url = await shared_postgresql.create_database()

@@ -153,20 +153,22 @@ def check(load: Load, details: dict[str, dict[str, Any]], receiver: SlowReceiver
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
+async def test_kills_lose_no_call_on_sqlite_with_the_embedded_bus(tmp_path: Path) -> None:
     await run(tmp_path)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
+async def test_kills_lose_no_call_on_sqlite_with_nats(tmp_path: Path, nats: NatsServer) -> None:
     await run(tmp_path, "--broker", nats.url)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_on_postgresql_with_nats(tmp_path: Path, nats: NatsServer, postgresql_url: str) -> None:
+async def test_kills_lose_no_call_on_postgresql_with_nats(
+    tmp_path: Path, nats: NatsServer, postgresql_url: str
+) -> None:
     await run(tmp_path, "--broker", nats.url, "--agent-database", postgresql_url)
 
 
 @pytest.mark.timeout(400)
-async def test_killed_with_the_timer_engine(tmp_path: Path) -> None:
+async def test_kills_lose_no_call_with_the_timer_engine(tmp_path: Path) -> None:
     await run(tmp_path, "--agent-timer", "engine")

@@ -276,7 +276,7 @@ MUTATIONS = [
         "        self._in_doubt += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n        for sent in sent_before.values():\n"
         '            sent.settle(ShardMoved("gone"))\n',
-        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+        _LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
     ),
     one(
         "an unknown outcome told too early",
@@ -285,7 +285,7 @@ MUTATIONS = [
         "        self._in_doubt += self._in_flight.values()\n        self._in_flight.clear()\n",
         "        sent_before, self._in_flight = self._in_flight, {}\n"
         "        self._settle_unknown(list(sent_before.values()))\n",
-        _LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+        _LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
     ),
     one("a batch under way passes for undone", 20, SHARD, 'ShardUnavailable("whether', 'ShardMoved("whether'),
     Mutation(
@@ -299,7 +299,7 @@ MUTATIONS = [
             ),
             (SESSION, "issued + message.elapsed_us + op.budget_us", "self._received_at + op.budget_us"),
         ],
-        tests=(_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",),
+        tests=(_LINK + "test_an_old_unread_write_is_refused",),
     ),
     one(
         "a former connection still counts",
@@ -307,7 +307,7 @@ MUTATIONS = [
         "cluster/cluster.py",
         "former.void()",
         "pass",
-        _NODES + "test_a_new_connection_makes_the_former_void_and_no_other",
+        _NODES + "test_a_new_connection_voids_only_the_former_one_of_the_same_node",
     ),
     one(
         "repeated writes are done twice",
@@ -315,7 +315,7 @@ MUTATIONS = [
         SESSION,
         "if op.id <= self._last_id:",
         "if False:",
-        _LINK + "test_a_write_counts_once_and_in_the_version_that_it_names",
+        _LINK + "test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names",
     ),
     one(
         "a write is taken before its namespace is read",
@@ -323,7 +323,7 @@ MUTATIONS = [
         SESSION,
         "if self._local.knows_namespace(op.namespace, op.namespace_version):",
         "if True:",
-        _LINK + "test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it",
+        _LINK + "test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_read_it",
     ),
     one("a change of a namespace is acknowledged at once", 23, "service.py", "await until_known_everywhere(", "("),
     one(
@@ -425,7 +425,7 @@ MUTATIONS = [
         SESSION,
         "if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:",
         "if issued is None:",
-        _LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+        _LINK + "test_an_old_unread_write_is_refused",
     ),
     one(
         "who leaves disowns the last write that it took",
@@ -433,7 +433,7 @@ MUTATIONS = [
         SESSION,
         "encode(Goodbye(self._last_id))",
         "encode(Bye(self._last_id - 1))",
-        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+        _SENDING + "test_writes_taken_by_a_leaving_owner_are_in_doubt_until_decided",
     ),
     one(
         "the last write that one who left had taken is sent again",
@@ -441,7 +441,7 @@ MUTATIONS = [
         LINK,
         "[number for number in self._in_flight if number > last_id]",
         "[number for number in self._in_flight if number >= last_id]",
-        _SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+        _SENDING + "test_writes_taken_by_a_leaving_owner_are_in_doubt_until_decided",
     ),
     one(
         "a failed attempt completes its timer",

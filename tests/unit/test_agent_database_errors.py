@@ -20,14 +20,14 @@ LOST = (
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_a_connection_that_is_gone_is_met_by_whoever_expects_the_databases_faults(error: Exception) -> None:
+def test_a_lost_connection_is_a_database_error(error: Exception) -> None:
     assert postgresql_lost(error)
     assert isinstance(error, DATABASE_ERRORS)
     assert isinstance(translate_postgresql_error(error, "db"), StoreUnavailable)
     assert isinstance(translate_postgresql_error(error, "db", in_commit=True), OutcomeUnknown)
 
 
-def test_a_value_that_the_driver_cannot_encode_is_the_programs_fault() -> None:
+def test_a_value_that_the_driver_cannot_encode_is_not_a_database_error() -> None:
     error = asyncpg.exceptions.DataError("invalid input")
     assert not postgresql_lost(error)
     assert translate_postgresql_error(error, "db") is error

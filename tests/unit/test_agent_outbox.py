@@ -135,7 +135,7 @@ async def world() -> AsyncIterator[World]:
     await world.dispatcher.close()
 
 
-async def test_what_was_left_is_sent_at_the_start_page_by_page(world: World):
+async def test_rows_left_by_an_earlier_run_are_published_page_by_page(world: World):
     sent = world.append(35)
     world.dispatcher.start()
     await world.outbox.all_settled()
@@ -144,7 +144,7 @@ async def test_what_was_left_is_sent_at_the_start_page_by_page(world: World):
     assert world.outbox.pages == 4
 
 
-async def test_what_is_appended_goes_without_reading_the_table(world: World):
+async def test_appended_rows_are_published_without_reading_the_table(world: World):
     world.dispatcher.start()
     await world.bus.count(0)
     world.append(1)
@@ -158,7 +158,7 @@ async def test_what_is_appended_goes_without_reading_the_table(world: World):
     assert sum(e.messages for e in world.events if isinstance(e, MessagesPublished)) == 4
 
 
-async def test_one_aggregate_goes_one_by_one_others_beside_it(world: World):
+async def test_rows_of_one_aggregate_are_published_one_by_one_and_others_concurrently(world: World):
     world.dispatcher.start()
     world.bus.held = True
     world.append(1)
@@ -175,7 +175,7 @@ async def test_one_aggregate_goes_one_by_one_others_beside_it(world: World):
 
 
 @pytest.mark.parametrize("error", [BusUnavailable("gone"), BusOverloaded("full"), RuntimeError("a fault")])
-async def test_what_is_not_taken_is_sent_again(world: World, error: Exception):
+async def test_a_row_that_the_bus_refuses_is_published_again(world: World, error: Exception):
     left = [error] * 3
     world.bus.answer = lambda envelope: left.pop() if left else None
     world.dispatcher.start()
@@ -188,7 +188,7 @@ async def test_what_is_not_taken_is_sent_again(world: World, error: Exception):
     assert type(error).__name__ in world.tables.failures[1][1]
 
 
-async def test_what_can_never_be_sent_is_suspended_and_its_aggregate_goes_on(world: World):
+async def test_an_invalid_row_is_suspended_and_its_aggregate_continues(world: World):
     mine = world.envelopes(3, aggregate_id=world.new_id())
     world.bus.answer = lambda envelope: InvalidMessage("no such type") if envelope is mine[1] else None
     world.dispatcher.start()
@@ -200,7 +200,7 @@ async def test_what_can_never_be_sent_is_suspended_and_its_aggregate_goes_on(wor
     assert len(world.told(MessageSuspended)) == 1
 
 
-async def test_marking_is_tried_until_it_is_done(world: World):
+async def test_recording_is_retried_until_it_succeeds(world: World):
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
@@ -213,7 +213,7 @@ async def test_marking_is_tried_until_it_is_done(world: World):
     }
 
 
-async def test_reading_is_tried_until_it_is_done(world: World):
+async def test_reading_is_retried_until_it_succeeds(world: World):
     world.append(3)
     world.tables.fail_next += [StoreUnavailable("disk full")] * 2
     world.dispatcher.start()
@@ -221,7 +221,7 @@ async def test_reading_is_tried_until_it_is_done(world: World):
     assert len(world.told(AgentStepFailed)) == 2
 
 
-async def test_no_more_is_held_than_the_limit_and_nothing_is_lost_or_out_of_order():
+async def test_rows_in_memory_stay_within_the_limit_without_loss_or_reordering():
     limits = replace(LIMITS, outbox_in_flight_max=20)
     world = World(limits)
     aggregates = [world.new_id() for _ in range(30)]
@@ -249,7 +249,7 @@ async def test_no_more_is_held_than_the_limit_and_nothing_is_lost_or_out_of_orde
     await world.dispatcher.close()
 
 
-async def test_rows_of_which_nobody_told_are_found():
+async def test_rows_that_were_never_announced_are_found():
     world = World(replace(LIMITS, outbox_sweep_interval_us=1_000))
     world.dispatcher.start()
     world.append(1)
@@ -261,7 +261,7 @@ async def test_rows_of_which_nobody_told_are_found():
     await world.dispatcher.close()
 
 
-async def test_rows_of_a_commit_of_unknown_outcome_go_before_later_ones_of_their_aggregate(world: World):
+async def test_rows_of_a_commit_with_unknown_outcome_precede_later_rows_of_their_aggregate(world: World):
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
@@ -281,7 +281,7 @@ async def test_rows_of_a_commit_of_unknown_outcome_go_before_later_ones_of_their
         assert other[0] in world.bus.posts
 
 
-async def test_rows_that_land_after_the_search_go_before_later_ones(world: World):
+async def test_rows_committed_after_the_search_precede_later_rows(world: World):
     world.dispatcher.start()
     aggregate_id = world.new_id()
     unknown = world.envelopes(1, aggregate_id)
@@ -299,7 +299,7 @@ async def test_rows_that_land_after_the_search_go_before_later_ones(world: World
     assert world.bus.posts == [*unknown, *later]
 
 
-async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: World):
+async def test_close_waits_for_rows_in_flight_and_publishes_nothing_more(world: World):
     world.bus.held = True
     world.dispatcher.start()
     mine = world.append(2, aggregate_id=world.new_id())
@@ -314,7 +314,7 @@ async def test_close_waits_for_what_is_under_way_and_sends_nothing_more(world: W
     assert world.bus.posts == [mine[0]]
 
 
-async def test_close_does_not_wait_for_ever():
+async def test_close_has_a_timeout():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
     world.bus.held = True
     world.dispatcher.start()
@@ -327,7 +327,7 @@ async def test_close_does_not_wait_for_ever():
     assert not world.events
 
 
-async def test_close_tells_of_what_could_not_be_marked():
+async def test_close_reports_rows_that_could_not_be_recorded():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
     world.dispatcher.start()
     world.append(1)
@@ -340,7 +340,7 @@ async def test_close_tells_of_what_could_not_be_marked():
     assert steps[-1] == "outbox close"
 
 
-async def test_sent_but_not_marked_is_sent_again_after_a_crash():
+async def test_a_published_but_unrecorded_row_is_published_again_after_a_crash():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
     world.dispatcher.start()
     world.append(1)

@@ -119,17 +119,17 @@ class TestModule:
         await self.module.handle(deliveries)  # type: ignore[arg-type]
         return deliveries
 
-    def test_it_listens_for_schedules_and_their_ends(self):
+    def test_it_subscribes_to_schedules_and_deletions(self):
         self.module.attach()
         assert self.bus.subscribed == [("timer", ["ScheduleTimer", "ServiceCallDeleted"])]
 
-    async def test_a_batch_is_scheduled_at_once(self):
+    async def test_a_batch_is_scheduled_in_one_call(self):
         keys = [CallKey(new_id(), new_id()) for _ in range(3)]
         await self.tell(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
         assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
         assert self.events == [TimersScheduled(3)]
 
-    async def test_the_last_word_about_a_call_counts(self):
+    async def test_the_last_command_for_a_call_counts(self):
         gone, back = CallKey(new_id(), new_id()), CallKey(new_id(), new_id())
         await self.tell(
             (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
@@ -149,14 +149,14 @@ class TestModule:
         assert fine.failed is None
         assert len(self.timers.asked) == 1
 
-    async def test_what_the_timers_raise_fails_the_batch(self):
+    async def test_an_error_of_the_timers_fails_the_batch(self):
         self.timers.fail = StoreUnavailable("disk full")
         key = CallKey(new_id(), new_id())
         with pytest.raises(StoreUnavailable):
             await self.tell((key, ScheduleTimer(key.service_call_id, 1)))
         assert not self.events
 
-    async def test_due_times_are_published_without_a_cause_under_an_id_of_their_own(self):
+    async def test_due_times_are_published_without_causation_under_a_stable_id(self):
         await self.module.start()
         assert self.timers.on_due is not None
         wanted = [entry(EPOCH_US - 300), entry(EPOCH_US)]
@@ -172,19 +172,19 @@ class TestModule:
         assert [(e.causation_id, e.correlation_id) for e in first] == [(None, "corr")] * 2
         assert self.events[0] == DueTimesReached(2, 300)
 
-    async def test_what_the_bus_refuses_is_raised(self):
+    async def test_an_error_of_the_bus_is_raised(self):
         self.bus.fail = BusUnavailable("gone")
         with pytest.raises(BusUnavailable):
             await self.module.publish_due([entry(EPOCH_US)])
         assert not self.events
 
-    async def test_a_schedule_that_makes_no_message_stops_no_other(self):
+    async def test_an_invalid_schedule_does_not_block_others(self):
         fine = entry(EPOCH_US)
         await self.module.publish_due([TimerEntry("no uuid", new_id(), "corr", EPOCH_US, EPOCH_US), fine])
         assert [envelope.aggregate_id for envelope in self.bus.published] == [fine.service_call_id]
         assert isinstance(self.events[0], AgentStepFailed)
 
-    def test_ids_tell_tenants_calls_and_due_times_apart(self):
+    def test_message_ids_differ_by_tenant_call_and_due_time(self):
         one = entry(EPOCH_US)
         others = [one._replace(tenant_id=new_id()), one._replace(service_call_id=new_id()), one._replace(due_at=1)]
         ids = {envelope_id(each) for each in [one, one._replace(registered_at=7), *others]}
@@ -229,7 +229,7 @@ async def fake() -> AsyncIterator[Worker]:
 
 
 class TestPolling:
-    async def test_the_table_is_left_alone_while_nothing_is_due(self, fake: Worker):
+    async def test_the_table_is_not_read_while_nothing_is_due(self, fake: Worker):
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 1)
         queries = fake.store.queries
@@ -239,14 +239,14 @@ class TestPolling:
         assert fake.store.queries == queries + 1
         assert fake.polls == 1
 
-    async def test_full_batches_follow_one_another_without_a_pause(self, fake: Worker):
+    async def test_full_batches_are_polled_without_a_pause(self, fake: Worker):
         await fake.timers.schedule([entry(EPOCH_US - i) for i in range(8)])
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 3)
         assert [len(batch) for batch in fake.receive_due] == [3, 3, 2]
         assert [event.found for event in fake.events if isinstance(event, DuePollCompleted)] == [3, 3, 2]
 
-    async def test_more_tenants_than_fit_are_all_served(self, fake: Worker):
+    async def test_more_tenants_than_one_poll_reads_are_all_served(self, fake: Worker):
         wanted = [entry(EPOCH_US - i) for i in range(7)]
         await fake.timers.schedule(wanted)
         await fake.timers.start(fake.on_due)
@@ -261,7 +261,7 @@ class TestPolling:
         fake.clock.jump(3_601 * SECOND)
         await fake.until(lambda: len(fake.receive_due) == 1)
 
-    async def test_a_schedule_made_while_the_table_answers_is_not_overlooked(self, fake: Worker):
+    async def test_a_schedule_added_during_a_poll_is_found(self, fake: Worker):
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 1)
         ask = fake.store.next_due_at
@@ -280,9 +280,7 @@ class TestPolling:
         fake.clock.advance(SECOND)
         await fake.until(lambda: len(fake.receive_due) == 2)
 
-    async def test_a_schedule_committed_just_after_the_look_that_should_have_found_it_is_not_overlooked(
-        self, fake: Worker
-    ):
+    async def test_a_schedule_committed_just_after_the_poll_that_should_have_found_it_is_found(self, fake: Worker):
         ask = fake.store.due_tenants
 
         async def meanwhile(from_us: int, now_us: int, limit: int) -> list[str]:
@@ -298,7 +296,7 @@ class TestPolling:
         fake.clock.jump(SECOND)
         await fake.until(lambda: len(fake.receive_due) == 1)
 
-    async def test_what_falls_due_close_together_is_told_together(self):
+    async def test_schedules_due_close_together_are_published_together(self):
         clock = SystemClock()
         worker = Worker(clock, AgentLimits(polling_gather_us=200_000))
         await worker.timers.start(worker.on_due)
@@ -309,7 +307,7 @@ class TestPolling:
         await worker.timers.close()
         assert len(worker.receive_due) == 1
 
-    async def test_it_looks_at_least_once_an_interval(self):
+    async def test_it_polls_at_least_once_per_interval(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=5_000))
         await worker.timers.start(worker.on_due)
         await worker.until(lambda: worker.polls == 1)
@@ -319,7 +317,7 @@ class TestPolling:
         await worker.timers.close()
 
     @pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("a fault")])
-    async def test_no_failure_ends_it(self, error: Exception):
+    async def test_polling_continues_after_failures(self, error: Exception):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
         await worker.timers.schedule([entry(0)])
         worker.store.fail_next += [error] * 3
@@ -330,7 +328,7 @@ class TestPolling:
         assert len(failures) == 3
         assert type(error).__name__ in failures[0].error
 
-    async def test_what_can_not_be_told_comes_again(self):
+    async def test_a_schedule_that_could_not_be_published_is_published_again(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=2_000))
         left = [BusUnavailable("gone")] * 2
 

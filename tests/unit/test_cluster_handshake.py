@@ -79,7 +79,7 @@ def shake(caller_secret: str, called_secret: str, *, expected: bytes = THEIRS):
     return proven, None if proven is None else called.check_proof(proven[0])
 
 
-def test_both_sides_prove_themselves_and_agree_on_seals() -> None:
+def test_both_sides_authenticate_and_agree_on_seals() -> None:
     proven, accepted = shake(SECRET, SECRET)
     assert accepted is not None
     assert (accepted[0], accepted[1]) == (OWN, proven[1])
@@ -87,7 +87,7 @@ def test_both_sides_prove_themselves_and_agree_on_seals() -> None:
     assert proven[2].called.of(b"x") == accepted[2].called.of(b"x")
 
 
-def test_another_secret_another_node_and_a_proof_for_another_connection_are_refused() -> None:
+def test_wrong_secret_wrong_node_and_replayed_proof_are_refused() -> None:
     assert shake(SECRET, OTHER)[1] is None
     assert shake(SECRET, SECRET, expected=b"x" * 16)[0] is None
     proven, _ = shake(SECRET, SECRET)
@@ -96,19 +96,19 @@ def test_another_secret_another_node_and_a_proof_for_another_connection_are_refu
     assert another.check_proof(b"") is None
 
 
-def test_a_node_of_another_protocol_is_not_the_one_that_was_meant() -> None:
+def test_a_node_with_another_protocol_version_is_refused() -> None:
     hello = Handshake(SECRET, THEIRS, b"s" * 32).hello()
     assert Handshake(SECRET, OWN, b"c" * 32).prove(hello.replace(b"PEERS/1", b"PEERS/2"), THEIRS) is None
 
 
-def test_the_secret_is_in_nothing_that_is_sent() -> None:
+def test_the_secret_is_never_sent() -> None:
     proven, accepted = shake(SECRET, SECRET)
     sent = Handshake(SECRET, THEIRS, b"s" * 32).hello() + proven[0] + accepted[1]
     assert SECRET.encode() not in sent
     assert hashlib.sha256(SECRET.encode()).digest() not in sent
 
 
-def test_a_seal_fits_its_frame_once_and_in_order() -> None:
+def test_a_seal_verifies_each_frame_once_and_in_order() -> None:
     sender, reader = Seal(b"k" * 32), Seal(b"k" * 32)
     first, second = sender.of(b"one"), sender.of(b"two")
     assert reader.fits(b"one", first)
@@ -117,7 +117,7 @@ def test_a_seal_fits_its_frame_once_and_in_order() -> None:
     assert not Seal(b"k" * 32).fits(b"One", first)
 
 
-async def test_frames_go_both_ways() -> None:
+async def test_frames_are_sent_in_both_directions() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
@@ -134,14 +134,14 @@ async def test_frames_go_both_ways() -> None:
     ("secret", "incarnation", "reason"),
     [(OTHER, THEIRS, "`cluster_secret` is not the same"), (SECRET, OWN, "another start of the node")],
 )
-async def test_who_does_not_belong_is_told_why(secret: str, incarnation: bytes, reason: str) -> None:
+async def test_a_refused_node_learns_the_reason(secret: str, incarnation: bytes, reason: str) -> None:
     async with Listener() as listener:
         with pytest.raises(PeerUnreachable, match=reason):
             await dial(ClusterLimits(), secret, OWN, incarnation, listener.address, End())
         assert listener.arrivals == []
 
 
-async def test_what_is_no_node_is_not_listened_to() -> None:
+async def test_a_client_without_the_protocol_is_disconnected() -> None:
     async with Listener() as listener:
         host, _, port = listener.address.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -153,7 +153,7 @@ async def test_what_is_no_node_is_not_listened_to() -> None:
         writer.close()
 
 
-async def test_who_says_nothing_is_sent_away() -> None:
+async def test_a_silent_client_is_disconnected() -> None:
     async with Listener(limits=ClusterLimits(connect_timeout_us=50_000)) as listener:
         host, _, port = listener.address.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -182,7 +182,7 @@ async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamW
     return reader, writer
 
 
-async def test_strangers_keep_nobody_out_who_belongs_here() -> None:
+async def test_unauthenticated_connections_do_not_block_cluster_nodes() -> None:
     async with Listener(limits=ClusterLimits(strangers_max=3, connect_timeout_us=60_000_000)) as listener:
         strangers = [await connected(listener.address) for _ in range(5)]
         assert len(listener.strangers) == 3
@@ -198,7 +198,7 @@ async def test_strangers_keep_nobody_out_who_belongs_here() -> None:
             writer.close()
 
 
-async def test_a_stranger_that_sends_without_end_is_listened_to_for_a_proof_and_no_longer() -> None:
+async def test_an_unauthenticated_client_can_send_no_more_than_a_proof() -> None:
     async with Listener() as listener:
         reader, writer = await connected(listener.address)
         stream = next(iter(listener.strangers))
@@ -258,7 +258,7 @@ class Between:
 
 
 @pytest.mark.parametrize("what", ["again", "changed", "of another connection", "back"])
-async def test_who_stands_between_can_only_break_the_connection(what: str) -> None:
+async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> None:
     async with Listener() as listener, Between(listener.address) as between:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
@@ -283,7 +283,7 @@ async def test_who_stands_between_can_only_break_the_connection(what: str) -> No
         end.channel.abort()
 
 
-async def test_a_proof_heard_once_opens_no_second_connection() -> None:
+async def test_a_replayed_proof_is_refused() -> None:
     async with Listener() as listener, Between(listener.address) as between:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
@@ -295,7 +295,7 @@ async def test_a_proof_heard_once_opens_no_second_connection() -> None:
         writer.close()
 
 
-async def test_frames_arrive_whole_however_they_are_cut() -> None:
+async def test_frames_are_reassembled_from_any_segments() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
@@ -328,12 +328,12 @@ class _Cut:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:1", "127.0.0.1:70000", "nowhere", "", "[::1]:x", "x" * 300 + ":1", "\ud800:1"]
 )
-async def test_an_address_at_which_nobody_can_be_is_unreachable(address: str) -> None:
+async def test_an_invalid_address_is_unreachable(address: str) -> None:
     with pytest.raises(PeerUnreachable):
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, address, End())
 
 
-async def test_a_listener_that_never_greets_is_given_up() -> None:
+async def test_dialing_a_silent_listener_times_out() -> None:
     silent = await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
     address = f"127.0.0.1:{silent.sockets[0].getsockname()[1]}"
     with pytest.raises(PeerUnreachable, match="no answer in time"):
@@ -341,7 +341,7 @@ async def test_a_listener_that_never_greets_is_given_up() -> None:
     silent.close()
 
 
-async def test_nodes_meet_over_ipv6() -> None:
+async def test_nodes_connect_over_ipv6() -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     listener = Listener()
@@ -358,7 +358,7 @@ async def test_nodes_meet_over_ipv6() -> None:
     assert listener.arrivals == [OWN]
 
 
-async def test_who_was_refused_is_not_heard_again() -> None:
+async def test_a_refused_connection_is_not_read_again() -> None:
     async with Listener() as listener:
         host, _, port = listener.address.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -370,7 +370,7 @@ async def test_who_was_refused_is_not_heard_again() -> None:
         writer.close()
 
 
-async def test_who_has_proven_itself_is_not_sent_away_later() -> None:
+async def test_an_authenticated_connection_has_no_handshake_timeout() -> None:
     async with Listener() as listener:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
@@ -382,7 +382,7 @@ async def test_who_has_proven_itself_is_not_sent_away_later() -> None:
         end.channel.abort()
 
 
-async def test_a_congested_connection_says_so_and_says_when_it_is_not() -> None:
+async def test_a_connection_reports_congestion_and_its_end() -> None:
     async with Listener() as listener:
         end = End()
         told: list[bool] = []

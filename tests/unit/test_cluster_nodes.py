@@ -84,7 +84,7 @@ async def node() -> AsyncIterator[Node]:
     node.cluster.close()
 
 
-async def test_a_new_connection_makes_the_former_void_and_no_other(node: Node) -> None:
+async def test_a_new_connection_voids_only_the_former_one_of_the_same_node(node: Node) -> None:
     first, former = await node.meets(A)
     other, session_b = await node.meets(B)
     second, present = await node.meets(A)
@@ -99,7 +99,7 @@ async def test_a_new_connection_makes_the_former_void_and_no_other(node: Node) -
     assert (second.open, third.open) == (False, True)
 
 
-async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
+async def test_links_and_sessions_of_former_nodes_are_removed(node: Node) -> None:
     for number in range(300):
         _, session = await node.meets(number.to_bytes(16, "big"))
         session.lost("gone")
@@ -107,7 +107,7 @@ async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
     assert node.events == []
 
 
-async def test_more_nodes_than_may_be_are_refused() -> None:
+async def test_connections_beyond_sessions_max_are_refused() -> None:
     node = Node(sessions_max=2)
     pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
     assert [pipe.open for pipe in pipes] == [True, True, False]
@@ -118,7 +118,7 @@ async def test_more_nodes_than_may_be_are_refused() -> None:
     node.cluster.close()
 
 
-async def test_questions_are_answered_and_a_hint_has_it_look(node: Node) -> None:
+async def test_requests_are_answered_and_an_announcement_refreshes_the_placement(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(encode(ReportRequest(7)))
     assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
@@ -126,7 +126,7 @@ async def test_questions_are_answered_and_a_hint_has_it_look(node: Node) -> None
     assert node.placed.looks == 1
 
 
-async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped(node: Node) -> None:
+async def test_a_leaving_node_answers_accepted_writes_and_reports_the_last_id(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(node.ops(b"a"))
     leaving = asyncio.ensure_future(node.cluster.leave(60 * SECOND))
@@ -139,14 +139,14 @@ async def test_it_leaves_when_what_it_took_is_answered_and_says_where_it_stopped
     assert not pipe.open
 
 
-async def test_it_leaves_without_an_answer_that_does_not_come_in_time(node: Node) -> None:
+async def test_a_leaving_node_does_not_wait_beyond_its_timeout(node: Node) -> None:
     pipe, session = await node.meets(A)
     session.received(node.ops(b"a"))
     await node.cluster.leave(1)
     assert decode_reply(pipe.sent[-1]) == Goodbye(1)
 
 
-async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
+async def test_a_closed_cluster_sends_and_receives_nothing(node: Node) -> None:
     pipe, _ = await node.meets(A)
     told: list[object] = []
     link = node.cluster.link(B, "b:1")
@@ -161,7 +161,7 @@ async def test_at_the_end_nothing_goes_in_or_out(node: Node) -> None:
     assert all(task.cancelled() for task in tasks)
 
 
-async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next_one(node: Node) -> None:
+async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next(node: Node) -> None:
     async def refused(incarnation: bytes, address: str, end: object) -> None:
         raise PeerUnreachable("connection refused")
 
@@ -177,7 +177,7 @@ async def test_a_request_that_the_agents_node_never_saw_may_be_asked_of_the_next
 
 
 @pytest.mark.parametrize("takes_hashes", [True, False])
-async def test_a_key_goes_to_the_agents_node_only_if_its_release_takes_no_hash(takes_hashes: bool) -> None:
+async def test_the_api_key_is_forwarded_only_to_a_release_that_takes_no_hash(takes_hashes: bool) -> None:
     pair = Pair()
     cluster = Cluster(
         OWN, Placed(), pair.owned, lambda: SAID, secret="", clock=pair.here, limits=ClusterLimits(),

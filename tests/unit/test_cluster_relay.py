@@ -21,7 +21,7 @@ async def asked(pair: Pair) -> RelayedResponse:
     return await asking
 
 
-async def test_an_answer_comes_back() -> None:
+async def test_a_response_is_returned() -> None:
     pair = Pair()
     pair.serves = b"here"
     answer = await asked(pair)
@@ -29,7 +29,7 @@ async def test_an_answer_comes_back() -> None:
     pair.end()
 
 
-async def test_an_answer_that_is_too_large_for_a_message_is_said_to_be() -> None:
+async def test_a_response_too_large_for_a_message_is_an_error() -> None:
     pair = Pair(frame_bytes_max=1_000)
     pair.serves = bytes(2_000)
     answer = await asked(pair)
@@ -48,7 +48,7 @@ async def test_a_defect_is_answered_and_reported() -> None:
     pair.end()
 
 
-async def test_a_request_to_a_node_that_has_gone_may_go_elsewhere() -> None:
+async def test_a_request_to_an_unreachable_node_may_go_elsewhere() -> None:
     pair = Pair()
     pair.reachable = False
     with pytest.raises(NotSent):
@@ -56,7 +56,7 @@ async def test_a_request_to_a_node_that_has_gone_may_go_elsewhere() -> None:
     pair.end()
 
 
-async def test_a_node_that_stops_says_which_requests_it_has_not_looked_at() -> None:
+async def test_a_stopping_node_reports_which_requests_it_has_not_processed() -> None:
     pair = Pair()
     await pair.meet()
     seen = asyncio.create_task(pair.link.request("POST", b"/seen", [], b""))
@@ -72,7 +72,7 @@ async def test_a_node_that_stops_says_which_requests_it_has_not_looked_at() -> N
     pair.end()
 
 
-async def test_whether_a_request_was_served_is_unknown_when_its_connection_breaks() -> None:
+async def test_a_lost_connection_leaves_a_request_in_doubt() -> None:
     pair = Pair()
     await pair.meet()
     sent = asyncio.create_task(pair.link.request("POST", b"/x", [], b""))

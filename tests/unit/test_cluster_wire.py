@@ -123,20 +123,20 @@ def read(name: str, payload: bytes) -> object:
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_the_form_of_a_message_stays(name: str) -> None:
+def test_the_encoding_of_messages_is_stable(name: str) -> None:
     """An earlier release reads and writes these bytes: a change here breaks rolling restarts."""
     assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
     assert read(name, bytes.fromhex(VECTORS["messages"][name])) == MESSAGES[name]
 
 
-def test_a_point_arrives_as_it_was() -> None:
+def test_a_statistics_point_round_trips() -> None:
     report = read("report", bytes.fromhex(VECTORS["messages"]["report"]))
     assert isinstance(report, PeerReport)
     assert report.statistics is not None
     assert [unpack(point) for point in report.statistics.points] == [BUCKET]
 
 
-def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
+def test_unknown_fields_of_a_statistics_point_are_ignored() -> None:
     point = msgspec.msgpack.decode(pack(BUCKET))
     point[10]["http://x:80"].append("more of a destination")
     point[14].append("more of the calls")
@@ -144,7 +144,7 @@ def test_what_a_later_release_adds_to_a_point_is_passed_over() -> None:
     assert unpack(msgspec.msgpack.encode(point)) == BUCKET
 
 
-def test_a_point_with_other_classes_of_lag_is_refused() -> None:
+def test_a_statistics_point_with_other_lag_buckets_is_refused() -> None:
     point = msgspec.msgpack.decode(pack(BUCKET))
     point[8].append(1)
     for packed in (msgspec.msgpack.encode(point), b"", b"\xff", msgspec.msgpack.encode("x")):
@@ -153,18 +153,18 @@ def test_a_point_with_other_classes_of_lag_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", EARLIER)
-def test_the_former_form_of_a_message_is_read(name: str) -> None:
+def test_the_former_encoding_of_messages_is_decoded(name: str) -> None:
     assert read(name, bytes.fromhex(VECTORS["earlier"][name])) == EARLIER[name]
 
 
-def test_there_is_a_vector_of_each_kind() -> None:
+def test_every_message_type_has_a_vector() -> None:
     assert {
         type(message).__struct_config__.tag for message in MESSAGES.values()
     } == wire._REQUEST_TAGS | wire._REPLY_TAGS
     assert VECTORS["messages"].keys() == MESSAGES.keys()
 
 
-def test_the_form_of_the_handshake_stays() -> None:
+def test_the_encoding_of_the_handshake_is_stable() -> None:
     caller = Handshake("correct horse battery", b"o" * 16, b"c" * 32)
     called = Handshake("correct horse battery", b"t" * 16, b"s" * 32)
     hello = called.hello()
@@ -180,12 +180,12 @@ def test_the_form_of_the_handshake_stays() -> None:
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_fields_of_a_later_release_are_passed_over(name: str) -> None:
+def test_unknown_fields_are_ignored(name: str) -> None:
     longer = [*msgspec.msgpack.decode(encode(MESSAGES[name])), "new"]
     assert read(name, msgspec.msgpack.encode(longer)) == MESSAGES[name]
 
 
-def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
+def test_unknown_nested_fields_are_ignored() -> None:
     report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
     report[2][4][0].append("more of a shard")
     report[2].append("more of a node")
@@ -196,7 +196,7 @@ def test_what_a_later_release_adds_within_a_message_is_passed_over() -> None:
     assert decode_request(msgspec.msgpack.encode(ops)) == MESSAGES["ops"]
 
 
-def test_a_kind_of_message_of_a_later_release_is_none_of_ours() -> None:
+def test_a_message_with_an_unknown_tag_is_ignored() -> None:
     for payload in (msgspec.msgpack.encode(["zz", 1, {"x": []}]), msgspec.msgpack.encode(["zz"])):
         assert decode_request(payload) is None
         assert decode_reply(payload) is None
@@ -207,7 +207,7 @@ def test_a_kind_of_message_of_a_later_release_is_none_of_ours() -> None:
     [b"", b"\xc1", b"\x91", b"\x90", msgspec.msgpack.encode(["o"]), msgspec.msgpack.encode(["t", "x"]), b"\x80",
      msgspec.msgpack.encode([1]), encode(MESSAGES["ops"])[:-1], b"\x91\xa1\xff"],
 )  # fmt: skip
-def test_what_is_no_message_is_told_so(payload: bytes) -> None:
+def test_an_undecodable_message_is_a_protocol_error(payload: bytes) -> None:
     for reader in (decode_request, decode_reply):
         try:
             message = reader(payload)
@@ -217,7 +217,7 @@ def test_what_is_no_message_is_told_so(payload: bytes) -> None:
         assert message is None
 
 
-def test_a_write_that_only_a_later_release_can_ask_for_is_refused_alone() -> None:
+def test_a_write_of_an_unknown_kind_is_refused_alone() -> None:
     op = PeerWrite(1, 9, 3, 4, b"u" * 16, "default", 5, b"")
     with pytest.raises(RecordUndecodable):
         decode_write(op, 1)
@@ -235,7 +235,7 @@ def test_a_write_that_only_a_later_release_can_ask_for_is_refused_alone() -> Non
             decode_write(PeerWrite(1, int(WriteKind.UPDATE), 3, 4, b"u" * 16, "default", 5, body), 1)
 
 
-def test_an_error_of_a_later_release_decides_nothing() -> None:
+def test_an_unknown_error_is_an_unknown_outcome() -> None:
     for kind in ("SomethingNew", "dataclass", "FieldError", "__name__"):
         told = decode_result(WriteResult(1, failure=PeerError(kind, "why", [])))
         assert type(told) is ShardUnavailable
@@ -287,7 +287,7 @@ def parts(value: Timer | Changes | None) -> dict[str, object] | None:
     kind=st.sampled_from(WriteKind), shard=st.integers(0, 65_535), uuid=UUIDS, namespace=TEXTS, timer=TIMERS,
     changes=CHANGES, version=st.integers(0, 2**62), deadline=INTEGERS,
 )  # fmt: skip
-def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
+def test_a_write_round_trips(kind, shard, uuid, namespace, timer, changes, version, deadline) -> None:
     write = Write(
         kind, shard, uuid, namespace,
         timer if kind in (WriteKind.CREATE, WriteKind.CONCLUDE) else None,
@@ -304,7 +304,7 @@ def test_a_write_arrives_as_it_was(kind, shard, uuid, namespace, timer, changes,
 
 
 @given(timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS))
-def test_a_condition_arrives_as_it_was(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
+def test_a_condition_round_trips(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
     condition = Condition(on_conflict, key)
     write = Write(WriteKind.CREATE, 1, b"u" * 16, "n", timer, None, 5, condition=condition)
     message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, 4, 5)])))
@@ -315,7 +315,7 @@ def test_a_condition_arrives_as_it_was(timer: Timer, on_conflict: OnConflict, ke
 
 
 @given(timer=TIMERS, at=INTEGERS, outcome=st.sampled_from(Outcome))
-def test_a_timer_that_was_found_arrives_as_it_was(timer: Timer, at: int, outcome: Outcome) -> None:
+def test_a_found_timer_round_trips(timer: Timer, at: int, outcome: Outcome) -> None:
     answer = encode_result(1, Written(timer, at, outcome), brief=outcome is not Outcome.CREATED)
     message = decode_reply(encode(WriteResults([answer])))
     assert isinstance(message, WriteResults)
@@ -325,7 +325,7 @@ def test_a_timer_that_was_found_arrives_as_it_was(timer: Timer, at: int, outcome
 
 
 @given(timer=TIMERS, at=INTEGERS)
-def test_a_written_timer_arrives_as_it_was(timer: Timer, at: int) -> None:
+def test_a_written_timer_round_trips(timer: Timer, at: int) -> None:
     message = decode_reply(encode(WriteResults([encode_result(1, Written(timer, at))])))
     assert isinstance(message, WriteResults)
     came = decode_result(message.answers[0])
@@ -334,7 +334,7 @@ def test_a_written_timer_arrives_as_it_was(timer: Timer, at: int) -> None:
 
 
 @given(timer=TIMERS, at=INTEGERS, firing=st.text(min_size=1))
-def test_a_brief_answer_brings_what_the_owner_added(timer: Timer, at: int, firing: str) -> None:
+def test_a_brief_result_carries_what_the_owner_added(timer: Timer, at: int, firing: str) -> None:
     written = msgspec.structs.replace(timer, firing=firing)
     answer = encode_result(1, Written(written, at), brief=True)
     assert not answer.record
@@ -356,7 +356,7 @@ def every_error() -> list[type[TocsinError]]:
 
 
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
-def test_every_error_arrives_as_it_was(kind: type[TocsinError]) -> None:
+def test_every_error_round_trips(kind: type[TocsinError]) -> None:
     error = (
         kind(FieldError("a.b", "is bad"), FieldError("", "is worse")) if issubclass(kind, InvalidInput) else kind("why")
     )
@@ -367,5 +367,5 @@ def test_every_error_arrives_as_it_was(kind: type[TocsinError]) -> None:
     assert getattr(came, "errors", None) == getattr(error, "errors", None)
 
 
-def test_nothing_is_the_answer_to_a_delete() -> None:
+def test_the_result_of_a_delete_is_empty() -> None:
     assert decode_result(encode_result(1, None)) is None

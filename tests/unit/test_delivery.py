@@ -88,7 +88,7 @@ def test_pauses_double_up_to_the_longest_and_end_with_a_dead_letter() -> None:
     assert world.settled == []
 
 
-def test_a_message_that_fails_for_reasons_that_pass_is_tried_without_end() -> None:
+def test_transient_failures_are_retried_without_limit() -> None:
     world = World()
     world.act = raising(StoreUnavailable("away"))
     world.run(50, message("a"))
@@ -97,7 +97,7 @@ def test_a_message_that_fails_for_reasons_that_pass_is_tried_without_end() -> No
     assert world.dead_lettered == []
 
 
-def test_what_fails_together_comes_again_alone_and_at_once() -> None:
+def test_messages_of_a_failed_batch_are_delivered_again_alone_at_once() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -115,7 +115,7 @@ def test_what_fails_together_comes_again_alone_and_at_once() -> None:
     ]
 
 
-def test_while_everything_fails_few_are_tried_and_when_it_passes_batches_grow_again() -> None:
+def test_batches_shrink_while_everything_fails_and_grow_again_afterwards() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -136,7 +136,7 @@ def test_while_everything_fails_few_are_tried_and_when_it_passes_batches_grow_ag
     assert len(world.settled) == 1_000
 
 
-def test_one_bad_message_does_not_pause_the_others() -> None:
+def test_one_bad_message_does_not_pause_the_subscription() -> None:
     world = World()
 
     def act(deliveries: Sequence[Delivery]) -> None:
@@ -161,7 +161,7 @@ def test_one_bad_message_does_not_pause_the_others() -> None:
     assert all(len(batch) == 1 for _, batch in world.calls if bad in batch)
 
 
-def test_duplicates_share_the_fate_of_the_one_in_hand() -> None:
+def test_duplicates_are_settled_with_the_message_being_handled() -> None:
     world = World(replace(LIMITS, deliveries_max=2))
     world.act = raising(ValueError("never"))
     sent = message("a")
@@ -205,7 +205,7 @@ def test_the_latest_ids_are_remembered(ids_max: int) -> None:
     assert len(world.settled) == 1_000 + ids_max // 2
 
 
-def test_after_a_drain_nothing_is_tried_again() -> None:
+def test_after_a_drain_nothing_is_retried() -> None:
     world = World()
     world.act = raising(ValueError("no"))
 

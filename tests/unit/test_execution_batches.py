@@ -45,7 +45,7 @@ class Table:
             await self.changed.wait_for(lambda: items <= {item for batch in self.written for item in batch})
 
 
-async def test_what_comes_during_a_write_is_the_next_batch() -> None:
+async def test_items_added_during_a_write_form_the_next_batch() -> None:
     table = Table()
     batches = table.batches()
     table.open.clear()
@@ -61,7 +61,7 @@ async def test_what_comes_during_a_write_is_the_next_batch() -> None:
     await table.until({6})
 
 
-async def test_a_database_that_is_away_only_delays() -> None:
+async def test_an_unavailable_database_only_delays() -> None:
     table = Table()
     table.failures = [StoreUnavailable("away"), OutcomeUnknown("?"), StoreUnavailable("away")] * 2
     batches = table.batches()
@@ -91,7 +91,7 @@ async def test_a_programming_error_is_refused_too() -> None:
     assert table.told == ["KeyError", "KeyError"]
 
 
-async def test_close_gives_up_and_nothing_is_written_later() -> None:
+async def test_close_cancels_and_nothing_is_written_afterwards() -> None:
     table = Table()
     table.failures = [StoreUnavailable("away")] * 1_000
     batches = table.batches()

@@ -28,7 +28,7 @@ TEXT = "text/plain; charset=utf-8"
         (b'"' + b"[" * 50_000 + b'"', b"[" * 50_000, TEXT),
     ],
 )
-def test_bodies(body: bytes, data: bytes, content_type: str) -> None:
+def test_bodies_are_encoded_with_their_content_type(body: bytes, data: bytes, content_type: str) -> None:
     assert encode_body(msgspec.Raw(body)) == (data, content_type)
 
 
@@ -37,7 +37,7 @@ class Item:
     destination: str
 
 
-def test_turns_are_fair_within_both_limits() -> None:
+def test_destinations_take_fair_turns_within_both_limits() -> None:
     slots: Slots[Item] = Slots(in_flight_max=4, per_destination_max=3)
     items = [Item(name) for name in "aaaaaaab"]
     for item in items:
@@ -56,7 +56,7 @@ def test_turns_are_fair_within_both_limits() -> None:
     assert (slots.in_flight, slots.waiting) == (3, 3)
 
 
-def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
+def test_a_busy_destination_delays_another_by_one_turn_only() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     for name in ("a", "a", "a", "b"):
         slots.add(Item(name))
@@ -69,7 +69,7 @@ def test_a_destination_with_much_work_delays_another_by_one_turn() -> None:
     assert order == ["a", "b", "a", "a"]
 
 
-def test_what_is_held_can_be_taken_back() -> None:
+def test_waiting_items_can_be_removed() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     items = [Item(name) for name in "abc"]
     for item in items:

@@ -47,7 +47,7 @@ async def never(arrival: Arrival) -> bytes | None:
     return None
 
 
-async def test_a_call_that_succeeds() -> None:
+async def test_a_successful_execution_is_logged_and_reported() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(201, b'{"id": 7}', "Content-Type: application/json", "X-A: 1", "x-a: 2", "Set-Cookie: s=1")
 
@@ -87,7 +87,7 @@ async def test_a_call_that_succeeds() -> None:
         assert (bench.executor.in_flight, bench.executor.waiting) == (0, 0)
 
 
-async def test_every_execution_of_a_signed_call_has_the_calls_id_and_the_secret_of_its_own_time() -> None:
+async def test_each_execution_is_signed_with_the_secret_current_at_its_time() -> None:
     first, second = new_secret(), new_secret()
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         bench.tenant_secrets[bench.tenant_id] = SigningSecrets(first)
@@ -129,7 +129,7 @@ async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_t
         assert by_name["x-correlation-id"] == "request-1"
 
 
-async def test_a_correlation_id_of_its_own_is_left_alone_and_one_that_no_header_carries_is_not_sent() -> None:
+async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitted() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         await bench.run(bench.order(service.url, headers={"X-Correlation-ID": "own"}))
         await bench.run(bench.order(service.url, correlation_id="ä\r\nx"))
@@ -141,7 +141,7 @@ async def test_a_correlation_id_of_its_own_is_left_alone_and_one_that_no_header_
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
-async def test_2xx_succeeds(status: int) -> None:
+async def test_a_2xx_response_is_a_success(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"")
 
@@ -151,7 +151,7 @@ async def test_2xx_succeeds(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 304, 400, 404, 429, 500, 503])
-async def test_any_other_status_fails_and_is_reported_with_its_answer(status: int) -> None:
+async def test_any_other_status_is_a_failure_with_its_response(status: int) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(status, b"" if status == 304 else b"sorry", "x-why: because")
 
@@ -169,7 +169,7 @@ async def test_any_other_status_fails_and_is_reported_with_its_answer(status: in
         assert len(service.arrivals) == 1
 
 
-async def test_no_answer_in_time() -> None:
+async def test_a_late_response_is_a_timeout() -> None:
     async with Bench(limited(request_timeout_us=50_000)) as bench, Service(never, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionFailed)
@@ -177,7 +177,7 @@ async def test_no_answer_in_time() -> None:
         assert ended.error_meta.latency_ms >= 50
 
 
-async def test_the_service_hangs_up_and_nothing_is_sent_again() -> None:
+async def test_a_closed_connection_is_a_failure_without_resending() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return None
 
@@ -201,7 +201,7 @@ async def test_the_service_hangs_up_and_nothing_is_sent_again() -> None:
         ("http://127.0.0.1:{port}/", {"body": b'"\xff"'}, "INVALID_REQUEST"),
     ],
 )
-async def test_what_never_arrives(url: str, spec: dict[str, Any], kind: str) -> None:
+async def test_an_unreachable_service_is_a_connection_failure(url: str, spec: dict[str, Any], kind: str) -> None:
     async with Bench() as bench:
         order = bench.order(url.format(port=free_port()), **spec)
         (ended,) = await bench.run(order)
@@ -213,7 +213,7 @@ async def test_what_never_arrives(url: str, spec: dict[str, Any], kind: str) -> 
         assert bench.executor.in_flight == 0
 
 
-async def test_egress_is_refused() -> None:
+async def test_a_forbidden_destination_is_refused() -> None:
     async with Bench(egress=EgressPolicy()) as bench, Service(say_ok, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionFailed)
@@ -221,7 +221,7 @@ async def test_egress_is_refused() -> None:
         assert service.arrivals == []
 
 
-async def test_an_endless_answer_is_cut_and_not_read() -> None:
+async def test_an_endless_response_is_truncated() -> None:
     sent_bytes = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -248,7 +248,7 @@ async def test_an_endless_answer_is_cut_and_not_read() -> None:
         assert sent_bytes < 50_000_000
 
 
-async def test_snippets_are_bounded_and_text() -> None:
+async def test_stored_bodies_are_bounded_text() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200, b"a\x00\xff" + b"b" * 100, "x-long: " + "c" * 100)
 
@@ -271,7 +271,7 @@ AFFIXES = st.text("abcdefghijklmnop-", max_size=6)
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(secret=SECRETS, word=WORDS, before=AFFIXES, after=AFFIXES, scheme=st.sampled_from(["", "Bearer ", "sid="]))
-async def test_no_secret_is_kept(secret: str, word: str, before: str, after: str, scheme: str) -> None:
+async def test_no_secret_is_stored(secret: str, word: str, before: str, after: str, scheme: str) -> None:
     name = f"x{before}{word}{after}"
 
     async def echo(arrival: Arrival) -> bytes | None:
@@ -293,7 +293,7 @@ async def test_no_secret_is_kept(secret: str, word: str, before: str, after: str
 # -- orders and deliveries
 
 
-async def test_a_duplicate_is_executed_once_whenever_it_comes() -> None:
+async def test_a_duplicate_order_is_executed_once() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -322,7 +322,7 @@ async def test_a_duplicate_is_executed_once_whenever_it_comes() -> None:
         assert bench.executor.in_flight == 0
 
 
-async def test_a_call_that_is_gone_is_not_called() -> None:
+async def test_a_deleted_call_is_not_executed() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         gone, there = bench.order(service.url), bench.order(service.url)
         bench.log.unknown_calls.add(gone.envelope.aggregate_id)
@@ -332,7 +332,7 @@ async def test_a_call_that_is_gone_is_not_called() -> None:
         assert len(service.arrivals) == 1
 
 
-async def test_a_message_that_can_not_be_read_fails_alone() -> None:
+async def test_a_malformed_order_fails_alone() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         order = bench.order(service.url)
         bad = bench.delivery(
@@ -347,7 +347,7 @@ async def test_a_message_that_can_not_be_read_fails_alone() -> None:
         assert len(service.arrivals) == 1
 
 
-async def test_many_are_written_in_few_batches() -> None:
+async def test_many_executions_are_logged_in_few_batches() -> None:
     async with Bench(limited(executions_per_destination_max=64)) as bench, Service(say_ok, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(200)]
         await bench.run(*orders)
@@ -358,7 +358,7 @@ async def test_many_are_written_in_few_batches() -> None:
         assert sum(begins) == 200
 
 
-async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
+async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -387,7 +387,7 @@ async def test_over_a_bus_a_message_is_dealt_with_when_the_log_has_it() -> None:
 # -- limits
 
 
-async def test_limits_hold() -> None:
+async def test_executions_stay_within_the_limits() -> None:
     limits = limited(executions_in_flight_max=5, executions_per_destination_max=3)
     go = asyncio.Semaphore(0)
 
@@ -409,7 +409,7 @@ async def test_limits_hold() -> None:
         assert (bench.executor.in_flight, bench.executor.waiting) == (0, 0)
 
 
-async def test_a_destination_that_hangs_does_not_hold_up_another() -> None:
+async def test_a_hanging_destination_does_not_block_another() -> None:
     limits = limited(executions_in_flight_max=8, executions_per_destination_max=4)
     async with Bench(limits) as bench, Service(never, bench.changes) as slow, Service(say_ok, bench.changes) as quick:
         await bench.hand_over(*[bench.order(slow.url) for _ in range(50)])
@@ -422,7 +422,7 @@ async def test_a_destination_that_hangs_does_not_hold_up_another() -> None:
 # -- a database that fails
 
 
-async def test_what_this_machine_could_not_send_is_sent_later_and_fails_nothing() -> None:
+async def test_a_request_that_did_not_leave_this_machine_is_sent_later() -> None:
     free = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -448,7 +448,7 @@ async def test_what_this_machine_could_not_send_is_sent_later_and_fails_nothing(
         assert sum(isinstance(event, ExecutionBegun) for event in bench.events) == 4
 
 
-async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:
+async def test_no_request_is_sent_before_its_start_is_logged() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         bench.log.begin_failures = [StoreUnavailable("away")] * 3
         order = bench.order(service.url)
@@ -457,7 +457,7 @@ async def test_a_beginning_that_can_not_be_logged_yet_is_not_sent_yet() -> None:
         assert (len(service.arrivals), order.settled) == (1, "acked")
 
 
-async def test_a_beginning_that_is_refused_goes_back_to_the_bus_alone() -> None:
+async def test_an_order_that_cannot_be_logged_fails_alone() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         bench.log.begin_failures = [DefiniteFailure("no")] * 3
         first, second = bench.order(service.url), bench.order(service.url)
@@ -469,7 +469,7 @@ async def test_a_beginning_that_is_refused_goes_back_to_the_bus_alone() -> None:
         await bench.run(first)  # The bus gives it again.
 
 
-async def test_a_commit_of_unknown_outcome_loses_no_call_and_repeats_none() -> None:
+async def test_a_commit_with_unknown_outcome_neither_loses_nor_repeats_a_call() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         known = bench.order(service.url)
         await bench.run(known)
@@ -483,7 +483,7 @@ async def test_a_commit_of_unknown_outcome_loses_no_call_and_repeats_none() -> N
         assert len(bench.log.outbox) == 12
 
 
-async def test_results_wait_for_a_database_that_is_away_and_take_up_room() -> None:
+async def test_results_waiting_for_the_database_occupy_slots() -> None:
     limits = limited(executions_in_flight_max=3)
     async with Bench(limits) as bench, Service(say_ok, bench.changes) as service:
         failure = StoreUnavailable("away")
@@ -498,7 +498,7 @@ async def test_results_wait_for_a_database_that_is_away_and_take_up_room() -> No
         assert len(service.arrivals) == 7
 
 
-async def test_a_result_that_is_refused_is_offered_again() -> None:
+async def test_a_refused_result_is_written_again() -> None:
     async with Bench() as bench, Service(say_ok, bench.changes) as service:
         bench.log.finish_failures = [DefiniteFailure("no")] * 5
         (ended,) = await bench.run(bench.order(service.url))
@@ -509,7 +509,7 @@ async def test_a_result_that_is_refused_is_offered_again() -> None:
 # -- the end of the process
 
 
-async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> None:
+async def test_drain_waits_for_executions_in_flight_and_starts_nothing_more() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -533,7 +533,7 @@ async def test_drain_waits_for_what_is_under_way_and_starts_nothing_more() -> No
         assert await bench.executor.drain(0)
 
 
-async def test_what_does_not_end_stays_unfinished_and_is_reported_at_the_next_start() -> None:
+async def test_an_unfinished_execution_is_reported_at_the_next_start() -> None:
     async with Bench() as bench, Service(never, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(3)]
         await bench.hand_over(*orders)
@@ -560,7 +560,7 @@ async def test_what_does_not_end_stays_unfinished_and_is_reported_at_the_next_st
         assert len(after.events) == 1
 
 
-async def test_a_client_that_is_closed_first_interrupts_and_fails_nothing() -> None:
+async def test_closing_the_http_client_interrupts_executions_without_failing_them() -> None:
     async with Bench() as bench, Service(never, bench.changes) as service:
         order = bench.order(service.url)
         await bench.hand_over(order)

@@ -11,7 +11,7 @@ from tocsin.agent.events import ExecutionsInterrupted
 from tocsin.agent.messages import ExecutionFailed, ExecutionInterrupted, ExecutionSucceeded
 
 
-async def test_the_end_that_is_in_the_log_is_published_again() -> None:
+async def test_a_logged_end_is_published_again() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         if b"/broken" in arrival.line.encode():
             return None
@@ -37,7 +37,7 @@ def _without_latency(message: object) -> object:
     return plain
 
 
-async def test_nothing_is_said_of_what_is_under_way_or_can_still_be_ordered() -> None:
+async def test_executions_in_flight_or_not_logged_are_not_reported() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:
@@ -55,7 +55,7 @@ async def test_nothing_is_said_of_what_is_under_way_or_can_still_be_ordered() ->
         assert isinstance(bench.end(bench.execution_id(order)), ExecutionSucceeded)
 
 
-async def test_one_that_nobody_executes_any_more_was_interrupted() -> None:
+async def test_a_logged_execution_without_end_that_is_not_in_flight_was_interrupted() -> None:
     async with Bench() as bench:
         order = bench.order("http://127.0.0.1:1/")
         await bench.hand_over(order)
@@ -71,14 +71,14 @@ async def test_one_that_nobody_executes_any_more_was_interrupted() -> None:
         assert again == event
 
 
-async def test_one_that_began_and_is_not_in_the_log_has_failed() -> None:
+async def test_an_execution_that_began_but_is_not_logged_has_failed() -> None:
     async with Bench() as bench:
         (event,) = await bench.check(bench.order("http://127.0.0.1:1/"))
         assert isinstance(event, ExecutionFailed)
         assert event.error_meta.kind == "WATCHDOG_TIMEOUT"
 
 
-async def test_an_order_that_comes_after_its_time_is_refused_and_never_sent() -> None:
+async def test_a_late_order_is_failed_and_never_sent() -> None:
     go = asyncio.Event()
 
     async def reply(arrival: Arrival) -> bytes | None:

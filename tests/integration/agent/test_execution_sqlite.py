@@ -50,7 +50,7 @@ async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
     await database.write(work)
 
 
-async def test_executions_on_a_file(database: SqliteDatabase) -> None:
+async def test_executions_are_logged_in_a_database_file(database: SqliteDatabase) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200 if len(arrival.body) < 9 else 503, b"a\x00\xff", "set-cookie: s")
 
@@ -86,7 +86,7 @@ async def test_executions_on_a_file(database: SqliteDatabase) -> None:
         assert "a␀\ufffd" in row
 
 
-async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
+async def test_interrupted_executions_are_recovered_from_a_database_file(database: SqliteDatabase) -> None:
     async def never(arrival: Arrival) -> bytes | None:
         await asyncio.Event().wait()
         return None
@@ -105,7 +105,7 @@ async def test_interrupted_on_a_file(database: SqliteDatabase) -> None:
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
-async def test_methods(method: str, database: SqliteDatabase) -> None:
+async def test_every_method_is_logged(method: str, database: SqliteDatabase) -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200, b"")
 

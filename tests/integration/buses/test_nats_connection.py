@@ -41,7 +41,7 @@ async def answer_nothing(commands: Sequence[Envelope]) -> Sequence[Envelope]:
     raise AssertionError("nothing was asked")
 
 
-async def test_it_has_not_started_before_the_server_knows_who_answers(
+async def test_start_returns_after_the_server_knows_the_responders(
     proxy: Proxy, shared_nats: NatsServer, prefix: str
 ) -> None:
     """Others may ask at once, by connections of their own."""
@@ -56,9 +56,7 @@ async def test_it_has_not_started_before_the_server_knows_who_answers(
 
 
 @pytest.mark.parametrize("asked", ["$JS.API.STREAM.INFO", "$JS.API.CONSUMER.CREATE", "SUB {prefix}-cmd"])
-async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
-    proxy: Proxy, prefix: str, asked: str
-) -> None:
+async def test_a_connection_lost_during_setup_is_replaced_at_once(proxy: Proxy, prefix: str, asked: str) -> None:
     """Instead of waiting for answers until the time for an attempt is over."""
     limits = replace(LIMITS, nats_connect_timeout_us=2 * round(PATIENCE_S * 1e6))
     bus = NatsBus(f"nats://127.0.0.1:{proxy.port}", limits, check, Notes().observe, prefix=prefix, owner="database")
@@ -72,7 +70,7 @@ async def test_a_connection_that_breaks_while_it_is_set_up_is_made_anew_at_once(
     await bus.close()
 
 
-async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared_nats: NatsServer, prefix: str) -> None:
+async def test_a_freeze_of_this_process_does_not_count_as_silence(shared_nats: NatsServer, prefix: str) -> None:
     bus = NatsBus(shared_nats.url, LIMITS, check, Notes().observe, prefix=prefix, owner="database")
     bus.subscribe("one", ["Happened"], handle_nothing)
     await bus.start()
@@ -89,7 +87,7 @@ async def test_a_process_that_stood_still_has_not_found_the_broker_silent(shared
     await bus.close()
 
 
-async def test_a_bus_that_is_closed_as_an_answer_comes_ends(
+async def test_close_ends_the_bus_while_a_response_arrives(
     proxy: Proxy, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for it within the client takes the answer then, and forgets that it was to end."""

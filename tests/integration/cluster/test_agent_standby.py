@@ -61,7 +61,7 @@ async def agents(server: ServerProcess) -> dict[str, bool | None]:
 
 @pytest.mark.timeout(400)
 @pytest.mark.slow
-async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_whoever_makes_them(
+async def test_calls_are_signed_whichever_node_rotated_the_secret_or_makes_the_call(
     tmp_path: Path, postgresql_url: str
 ) -> None:
     nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
@@ -112,7 +112,7 @@ async def test_calls_of_a_tenant_are_signed_wherever_its_secret_was_rotated_and_
 
 
 @pytest.mark.timeout(400)
-async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
+async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path: Path, postgresql_url: str) -> None:
     nodes = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
     timers_only = node(tmp_path, "three", postgresql_url, "--no-agent")
     async with running(*nodes, timers_only):
@@ -143,7 +143,9 @@ async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, p
         assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
 
 
-async def test_a_node_shows_the_agents_node_who_asks_and_not_the_key(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
+    tmp_path: Path, postgresql_url: str
+) -> None:
     """What nodes send to one another can be read on the way."""
     tenant, other = _new_id(), _new_id()
     secret, seen = "tk_1_a-secret-of-the-tenant", list[bool]()
@@ -196,9 +198,7 @@ async def test_requests_wait_for_a_node_that_takes_over(tmp_path: Path, postgres
 
 
 @pytest.mark.timeout(400)
-async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to_ask(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+async def test_without_links_a_standby_node_names_the_node_to_ask(tmp_path: Path, postgresql_url: str) -> None:
     one, two = (
         ServerProcess(
             tmp_path / name,
@@ -221,7 +221,7 @@ async def test_where_only_the_agent_is_shared_a_node_that_stands_by_says_whom_to
 
 
 @pytest.mark.timeout(400)
-async def test_nobody_stands_by_on_timers_that_others_do_not_have(tmp_path: Path, postgresql_url: str) -> None:
+async def test_no_node_stands_by_for_timers_it_does_not_share(tmp_path: Path, postgresql_url: str) -> None:
     """Each has an engine of its own in SQLite, and they'd share only the agent's database."""
     flags = ("--agent-database", postgresql_url, "--agent-timer", "engine")
     one, two = (

@@ -30,7 +30,7 @@ def body(name: str, url: str, at_us: int) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "joins"])
-async def test_shards_change_hands_while_callbacks_take_long(leaves: bool, tmp_path: Path, postgresql_url: str) -> None:
+async def test_shards_move_while_callbacks_are_slow(leaves: bool, tmp_path: Path, postgresql_url: str) -> None:
     one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     for server in (one, two):
         server.env["TOCSIN_CLUSTER_LEAVE_DELAY"] = "100ms"

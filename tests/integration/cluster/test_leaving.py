@@ -12,7 +12,7 @@ from tests.support.http import Client
 CLIENTS = 200
 
 
-async def test_who_could_connect_to_a_leaving_node_is_answered(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_leaving_node_answers_accepted_connections(tmp_path: Path, postgresql_url: str) -> None:
     server = node(tmp_path, "one", postgresql_url)
     # Long enough that a client which has connected sends its request within it, also on a busy machine.
     server.env["TOCSIN_CLUSTER_LEAVE_DELAY"] = "3s"

@@ -20,7 +20,7 @@ def is_signed(headers: dict[str, str]) -> bool:
     return headers.get("webhook-signature") == expected
 
 
-async def test_timers_of_a_namespace_made_at_another_node_are_signed_from_the_first_on(
+async def test_timers_of_a_namespace_created_at_another_node_are_signed_from_the_first(
     tmp_path: Path, postgresql_url: str
 ) -> None:
     """A receiver that verifies refuses an unsigned call for good."""
@@ -56,7 +56,7 @@ async def test_timers_of_a_namespace_made_at_another_node_are_signed_from_the_fi
             client.close()
 
 
-async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: Path, postgresql_url: str) -> None:
+async def test_no_callback_starts_on_any_node_after_an_acknowledged_pause(tmp_path: Path, postgresql_url: str) -> None:
     fired: list[int] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
@@ -92,9 +92,7 @@ async def test_no_call_begins_at_any_node_after_an_acknowledged_pause(tmp_path: 
 
 
 @pytest.mark.slow
-async def test_a_rotated_secret_signs_beside_the_new_one_at_every_node_until_its_instant(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+async def test_every_node_signs_with_both_secrets_during_the_grace_period(tmp_path: Path, postgresql_url: str) -> None:
     calls: list[tuple[int, dict[str, str]]] = []
 
     def record(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:

@@ -46,7 +46,7 @@ async def sharing(server: ServerProcess) -> list[str]:
     return sorted(each["incarnation"] for each in (await view(server))["nodes"] if each["sharesName"])
 
 
-async def test_two_nodes_of_one_name_are_told_everywhere(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, postgresql_url: str) -> None:
     one, two = named(tmp_path, "one", "same", postgresql_url), named(tmp_path, "two", "same", postgresql_url)
     third = named(tmp_path, "third", "other", postgresql_url)
     async with running(one, two, third):
@@ -75,7 +75,7 @@ async def test_two_nodes_of_one_name_are_told_everywhere(tmp_path: Path, postgre
         await until(settled)
 
 
-async def test_a_node_that_starts_again_is_not_told(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_restarted_node_is_not_reported_as_sharing_its_name(tmp_path: Path, postgresql_url: str) -> None:
     one, other = named(tmp_path, "one", "same", postgresql_url), named(tmp_path, "other", "other", postgresql_url)
     async with running(one, other):
         former = await incarnation(one)

@@ -21,9 +21,7 @@ def _timer(number: int, url: str, at: str = FAR) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("database", DATABASES)
-async def test_two_nodes_take_every_write_of_every_timer(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
+async def test_either_node_accepts_every_write(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
     url = await new_database(request, database)
     one, two = (node(tmp_path, name, url) for name in ("one", "two"))
     async with running(one, two):
@@ -53,7 +51,9 @@ async def test_two_nodes_take_every_write_of_every_timer(
         assert await two.stop() == 0
 
 
-async def test_a_namespace_made_at_one_node_is_known_at_once_by_the_other(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_namespace_created_at_one_node_is_known_at_once_by_the_other(
+    tmp_path: Path, postgresql_url: str
+) -> None:
     one, two = (node(tmp_path, name, postgresql_url) for name in ("one", "two"))
     async with running(one, two):
         at_one, at_two = Client(one.address), Client(two.address)
@@ -72,9 +72,7 @@ async def test_a_namespace_made_at_one_node_is_known_at_once_by_the_other(tmp_pa
         at_two.close()
 
 
-async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
-    tmp_path: Path, postgresql_url: str
-) -> None:
+async def test_timers_fire_from_any_node_and_each_node_reports_on_all(tmp_path: Path, postgresql_url: str) -> None:
     rung: list[str] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
@@ -105,7 +103,7 @@ async def test_timers_ring_whichever_node_took_them_and_each_says_how_all_are(
             assert all("windowTimers" in shard for shard in seen["shards"])
 
 
-async def test_a_node_that_owns_nothing_serves(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_without_shards_serves_requests(tmp_path: Path, postgresql_url: str) -> None:
     """With one shard, one of two nodes has none."""
     one, two = (node(tmp_path, name, postgresql_url, "--shards", "1") for name in ("one", "two"))
     async with running(one, two):

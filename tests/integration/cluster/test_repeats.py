@@ -17,7 +17,7 @@ TIMERS = 12
 
 
 @pytest.mark.slow
-async def test_a_create_sent_five_times_fires_once_though_a_node_is_killed(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_repeated_create_fires_once_despite_a_killed_node(tmp_path: Path, postgresql_url: str) -> None:
     ids: dict[str, set[str]] = defaultdict(set)
 
     def answer(body: dict[str, Any], headers: dict[str, str]) -> tuple[int, bytes]:

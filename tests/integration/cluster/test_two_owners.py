@@ -105,7 +105,7 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("answers_only", [False, True], ids=["silence", "answers-lost"])
 @pytest.mark.parametrize("database", DATABASES)
-async def test_of_two_nodes_that_think_they_own_a_shard_only_the_later_writes(
+async def test_only_the_newer_of_two_shard_owners_can_write(
     database: str, answers_only: bool, request: pytest.FixtureRequest
 ) -> None:
     url = await new_database(request, database)
