@@ -88,7 +88,7 @@ async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None
     await database.open()
     await insert(database, before := call())
     await claimed_by_another(postgresql_url)
-    with pytest.raises(StoreUnavailable, match="another node runs the agent"):
+    with pytest.raises(StoreUnavailable, match="another node has taken over"):
         await insert(database, call())
     assert "another node" in await database.lost()
     assert not database.lock_held

@@ -171,7 +171,7 @@ async def test_a_missing_folder_is_created_or_named_in_the_error(tmp_path: Path)
     opened = AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db'}")
     await opened.open()
     await opened.close()
-    with pytest.raises(StoreUnavailable, match=r"agent.db can't be made"):
+    with pytest.raises(StoreUnavailable, match=r"cannot create .*agent.db"):
         await AgentDatabase(f"sqlite:///{tmp_path / 'new' / 'agent.db' / 'agent.db'}").open()
 
 
@@ -184,7 +184,7 @@ async def test_the_lock_names_its_holder(database: SqliteDatabase, tmp_path: Pat
 def test_an_old_sqlite_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.sqlite3, "sqlite_version_info", (3, 36, 0))
     monkeypatch.setattr(module.sqlite3, "sqlite_version", "3.36.0")
-    with pytest.raises(StoreUnavailable, match=r"SQLite 3.37.0 or newer is needed, this Python has 3.36.0"):
+    with pytest.raises(StoreUnavailable, match=r"requires SQLite 3.37.0 or newer; this Python has 3.36.0"):
         AgentDatabase("sqlite://")
 
 

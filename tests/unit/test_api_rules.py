@@ -147,7 +147,7 @@ def test_invalid_members_of_policy_and_time_are_named() -> None:
         "requestSpec.retryPolicy.maxInterval",
         "delay",
     ]
-    with pytest.raises(InvalidInput, match="stands beside dueAt; give one of the two"):
+    with pytest.raises(InvalidInput, match="cannot be combined with dueAt; give one of the two"):
         rules().submission(ID, sent(due_at="2027-01-31T12:00:00Z", delay="5s"), 0, lambda: ID)
 
 

@@ -132,7 +132,7 @@ async def test_frames_are_sent_in_both_directions() -> None:
 
 @pytest.mark.parametrize(
     ("secret", "incarnation", "reason"),
-    [(OTHER, THEIRS, "`cluster_secret` is not the same"), (SECRET, OWN, "another start of the node")],
+    [(OTHER, THEIRS, "cluster.secret differs"), (SECRET, OWN, "a different incarnation of the node")],
 )
 async def test_a_refused_node_learns_the_reason(secret: str, incarnation: bytes, reason: str) -> None:
     async with Listener() as listener:
@@ -149,7 +149,7 @@ async def test_a_client_without_the_protocol_is_disconnected() -> None:
         hello = await reader.readexactly(63)
         assert hello.startswith(b"TOCSIN-PEERS/1 ")
         assert set(await reader.read()) <= {0}
-        assert (listener.arrivals, listener.refusals) == ([], ["it doesn't know the cluster's secret"])
+        assert (listener.arrivals, listener.refusals) == ([], ["wrong cluster.secret"])
         writer.close()
 
 
@@ -169,7 +169,7 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 101)
         await listener.end.heard.wait()
-        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes"])
+        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes exceeds cluster.frame_bytes_max"])
         await end.heard.wait()
         assert end.over
 
@@ -207,7 +207,7 @@ async def test_an_unauthenticated_client_can_send_no_more_than_a_proof() -> None
         writer.write(b"y" * 1_000_000)
         assert set(await until_closed(reader)) <= {0}
         assert len(stream._buffer) < 512 * 1024
-        assert listener.refusals == ["it doesn't know the cluster's secret"]
+        assert listener.refusals == ["wrong cluster.secret"]
         writer.close()
 
 
@@ -279,7 +279,7 @@ async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> N
         assert between.writer is not None
         between.writer.write(frame)
         await listener.end.heard.wait()
-        assert (listener.end.got, listener.end.over) == ([b"first"], ["a message that was not sent so"])
+        assert (listener.end.got, listener.end.over) == ([b"first"], ["a message with an invalid MAC"])
         end.channel.abort()
 
 

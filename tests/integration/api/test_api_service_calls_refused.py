@@ -94,7 +94,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     ({**CALL, "tags": ["a", ""]}, "tags[1]", "is empty"),
     ({**CALL, "tags": ["x" * 65]}, "tags[0]", "at most 64"),
     ({**CALL, "tags": ["a\u0000"]}, "tags[0]", "control characters"),
-    ({**CALL, "tags": ["a", "b", "a"]}, "tags[2]", "stands twice"),
+    ({**CALL, "tags": ["a", "b", "a"]}, "tags[2]", "is a duplicate"),
     ({**CALL, "tags": [str(number) for number in range(17)]}, "tags", "at most 16"),
     ({**CALL, "serviceCallId": "17"}, "serviceCallId", "not a UUID of version 7"),
     ({**CALL, "serviceCallId": "01890a5d-ac96-474b-bcce-b302099a8058"}, "serviceCallId", "not a UUID of version 7"),

@@ -146,5 +146,5 @@ async def test_a_wrong_secret_is_refused(tmp_path: Path, postgresql_url: str) ->
         seen = await view(two)
         unknown = [entry for entry in seen["nodes"] if entry["node"] == "one"]
         assert [(entry["version"], entry["lagMs"]) for entry in unknown] == [(None, None)]
-    assert "`cluster_secret` is not the same on both" in two.log()
+    assert "cluster.secret differs between them" in two.log()
     assert "peer refused" in one.log()

@@ -226,7 +226,7 @@ class CallRules:
         body = _as_sent(sent.body)
         too_large = body is not None and len(body) > limits.request_body_bytes_max
         if body is not None and too_large:
-            reason = f"has {len(body)} bytes; at most {limits.request_body_bytes_max} are accepted"
+            reason = f"is {len(body)} bytes long; at most {limits.request_body_bytes_max} are accepted"
             errors.note("requestSpec.body", reason)
         elif sent.body is not None and is_deeper_than(sent.body, limits.request_body_depth_max):
             reason = f"is nested too deeply; at most {limits.request_body_depth_max} levels are accepted"
