@@ -87,7 +87,7 @@ MUTATIONS = [
             ),
         ),
         (),
-        ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_by_a_later_one_alone",),
+        ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_only_by_a_later_one",),
     ),
     _agent(
         "client errors are retried",
