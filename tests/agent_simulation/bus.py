@@ -1,4 +1,4 @@
-"""A broker that goes away, loses confirmations and acknowledgements, repeats messages and forgets all it had."""
+"""A broker that fails, loses confirmations and acknowledgements, repeats messages, and loses its data."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUna
 if TYPE_CHECKING:
     from .world import World
 
-#: How long the broker waits for an acknowledgement before it sends a message again.
+#: How long the broker waits for an acknowledgement before it delivers a message again.
 _ACK_WAIT_S = 30.0
 _REQUESTS_MAX = 1_000
 
 
 class Consumer:
-    """One subscriber as the broker knows it: what it has acknowledged, by sequence number."""
+    """One subscriber as the broker knows it: the sequence numbers that it has acknowledged."""
 
     def __init__(self, types: Collection[str]) -> None:
         self.types = frozenset(types)
@@ -35,7 +35,7 @@ class Consumer:
 
 
 class Broker:
-    """One stream. It knows one process at a time, the one that came last."""
+    """One stream with at most one connected process, the latest."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
@@ -50,7 +50,7 @@ class Broker:
         self._ids: set[str] = set()
 
     def store(self, envelope: Envelope) -> None:
-        """A message has come; one that is known by its id is dropped."""
+        """Stores a message, unless its id is known."""
         if envelope.id in self._ids:
             return
         self._ids.add(envelope.id)
@@ -58,7 +58,7 @@ class Broker:
         self.send(len(self.stream) - 1)
 
     def send(self, sequence: int) -> None:
-        """Delivers it to whoever has not acknowledged it, now and again."""
+        """Delivers the message to each subscriber that has not acknowledged it, repeatedly."""
         if self.attached is None or self.away or sequence >= len(self.stream):
             return
         envelope, unacknowledged = self.stream[sequence], False
@@ -76,7 +76,7 @@ class Broker:
             self.consumers[subscriber].acknowledged.add(sequence)
 
     def attach(self, bus: SimulatedBus) -> None:
-        """Everything that was not acknowledged comes again, in order."""
+        """Delivers every unacknowledged message again, in order."""
         self.attached = bus
         for name, types in bus.types.items():
             self.consumers.setdefault(name, Consumer(types))
@@ -84,11 +84,11 @@ class Broker:
             self.send(sequence)
 
     def leave(self) -> None:
-        """Nobody can reach it."""
+        """The broker becomes unreachable."""
         self.away = True
 
     def come_back(self) -> None:
-        """Clients connect again."""
+        """Clients reconnect."""
         self.away = False
         if self.attached is not None:
             self.world.outside(self.rng.uniform(0.05, 5.0), self._attach_again, self.attached)
@@ -98,7 +98,7 @@ class Broker:
             self.attach(bus)
 
     def forget(self) -> None:
-        """Its disk was lost."""
+        """The broker's data is lost."""
         self.stream.clear()
         self._ids.clear()
         for consumer in self.consumers.values():
@@ -111,7 +111,7 @@ class _Arrival(NamedTuple):
 
 
 class SimulatedBus:
-    """The port Bus over the broker, with the real delivery and answering of all buses."""
+    """Implements the port Bus with this broker and the real delivery and request dispatcher of all buses."""
 
     def __init__(self, broker: Broker, registry: Registry) -> None:
         self.types: dict[str, Collection[str]] = {}
@@ -199,7 +199,7 @@ class SimulatedBus:
         return reply
 
     def arrive(self, subscriber: str, envelope: Envelope, sequence: int, delay_s: float) -> None:
-        """The broker sends a message; one subscriber's arrive in their order."""
+        """The broker delivers a message; each subscriber's messages arrive in order."""
         at_s = max(self._world.loop.time() + delay_s, self._arrives_s.get(subscriber, 0.0))
         self._arrives_s[subscriber] = at_s
         self._context.run(self._world.loop.call_at, at_s, partial(self._arrived, subscriber, envelope, sequence))
@@ -233,7 +233,7 @@ class SimulatedBus:
 
 
 class WatchedEmbeddedBus(EmbeddedBus):
-    """The bus within the process; the world sees what is posted."""
+    """The embedded bus; the world observes what is posted."""
 
     def __init__(self, world: World, registry: Registry) -> None:
         super().__init__(world.bus_limits, registry.check, world.observe)

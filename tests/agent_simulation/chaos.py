@@ -1,4 +1,4 @@
-"""What goes wrong, and its end."""
+"""Injects failures and repairs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Chaos:
-    """One mishap after another, each repaired after a while; several may be under way at once."""
+    """One failure after another, each repaired after a while; several may overlap."""
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self._world = world
@@ -88,7 +88,7 @@ class Chaos:
         if not process.over and process.modules is not None:
             self._world.say("stop", process.name)
             ending = process.inside(process.stop())
-            # Whoever starts it kills it when it doesn't end.
+            # A supervisor kills a process that does not stop.
             await asyncio.wait({ending}, timeout=60.0)
             process.kill()
             self._world.start_process()
@@ -104,7 +104,7 @@ class Chaos:
                 self._world.loop.thaw(process.name)
 
     async def _take_over(self) -> None:
-        """It stands still, another takes its place, and it wakes."""
+        """The process freezes, another one takes over, and the first resumes."""
         process = self._world.process
         if process.over:
             return

@@ -1,4 +1,4 @@
-"""The agent's database: its real statements on SQLite in memory, behind a connection that fails."""
+"""The agent's database: its real statements on SQLite in memory, behind a failing connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How long a client of a silent server waits before it gives up.
+#: How long a client of a silent server waits before it fails.
 _PATIENCE_S = 5.0
 
 
@@ -38,7 +38,7 @@ def _connection() -> Connection:
 
 @cache
 def _migrated() -> sqlite3.Connection:
-    """An empty database of the newest schema, to be copied."""
+    """An empty database with the newest schema, to be copied."""
     connection = _connection()
     migrate(connection, "the simulated database")
     driver: sqlite3.Connection = connection.connection.dbapi_connection  # type: ignore[assignment]
@@ -46,8 +46,8 @@ def _migrated() -> sqlite3.Connection:
 
 
 class Tables:
-    """What is durable. `term` counts the processes that had it; `away` is how the server is out of reach: "" if it isn't,
-    "refusing" or "silent"."""
+    """The durable state. `epoch` counts the processes that have held it. `away` is the kind of outage of the server: ""
+    (none), "refusing" or "silent"."""
 
     def __init__(self, rng: random.Random) -> None:
         self.epoch = 0
@@ -62,7 +62,7 @@ class Tables:
         self.answers_s = 0.0
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """All of the work, or nothing."""
+        """Runs the work in one transaction."""
         self.connection.exec_driver_sql("BEGIN")
         try:
             result = work(self.connection)
@@ -73,12 +73,12 @@ class Tables:
         return result
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """Looked at from outside."""
+        """Reads rows without a process."""
         return [tuple(row) for row in self.connection.exec_driver_sql(sql)]
 
 
 class SimulatedDatabase:
-    """The port Database for one process: `backend.Database`. Writes are fenced by its term."""
+    """Implements `backend.Database` for one process. Writes are fenced by its epoch."""
 
     shared = True
 
@@ -126,7 +126,7 @@ class SimulatedDatabase:
             self._world.say("commit lost")
         else:
             result = tables.transaction(work)
-        # Answers come in the order of commits.
+        # Results arrive in the order of commits.
         answered_s = max(self._world.loop.time() + rng.uniform(0.0005, 0.02), tables.answers_s)
         tables.answers_s = answered_s
         await asyncio.sleep(answered_s - self._world.loop.time())

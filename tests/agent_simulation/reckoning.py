@@ -1,4 +1,4 @@
-"""The truth of outcomes: what the agent says of each call, against what its service got and answered."""
+"""Checks outcomes: what the agent reports of each call, against what its service received and answered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Execution(NamedTuple):
 
     @property
     def final(self) -> bool:
-        """Whether nothing may follow it: a success, or a client error."""
+        """Whether no other execution may follow: it succeeded, or it was a client error."""
         return self.status is not None and self.status[0] in "24"
 
     @property
@@ -51,13 +51,13 @@ class _Execution(NamedTuple):
         return self.error is not None and self.error.startswith("interrupted")
 
     def late(self, start_timeout_us: int) -> bool:
-        """Whether it began although it was too late for it."""
+        """Whether it began after its start timeout."""
         waited_us = parse_instant(self.started_at) - ordered_at(self.execution_id)
         return waited_us >= start_timeout_us and not (self.error or "").startswith("START_TIMEOUT")
 
 
 def reckon(world: World) -> None:
-    """Reports what is untrue, or has not come to its end."""
+    """Reports outcomes that are wrong or missing."""
     log: dict[Any, list[_Execution]] = {}
     for call_id, *rest in world.tables.rows(_LOG):
         log.setdefault(call_id, []).append(_Execution(*rest))  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
 
 
 def _against_policy(world: World, client: Client, call: _Call) -> str | None:
-    """What is wrong with the executions of a call, as its policy has them."""
+    """How the executions of a call violate its retry policy."""
     policy = RetryPolicy(max_attempts=1)
     if client.policy is not None:
         most, initial = client.policy.max_attempts, parse_duration(client.policy.initial_interval or "")
@@ -148,11 +148,11 @@ def _in_order(world: World, client: Client, call: _Call) -> bool:
 
 
 def _untrue(world: World, number: int, call: _Call, interrupted: int, sent: int) -> str | None:
-    """What is wrong with the outcome."""
+    """How the reported outcome is wrong."""
     results = world.receivers.results.get(number, [])
     kind = call.outcome.get("errorMeta", {}).get("kind", "")
     if kind == "INTERRUPTED":
-        # How often it was, `_against_policy` has counted.
+        # `_against_policy` has checked the number of attempts.
         return None if interrupted and call.log[-1].interrupted else "it was not interrupted"
     last = next((e for e in call.log if e.execution_id == call.execution_id), None)
     if last is None or last.finished_at is None:

@@ -1,4 +1,4 @@
-"""Some seeds in every test run; `make simulate-agent` runs as many as one likes."""
+"""A few seeds in every test run; `make simulate-agent` runs more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_outcomes_are_correct_under_random_faults(first: int) -> None:
             for client in world.clients
             if client.deleted is True and client.number in world.receivers.sent
         )
-    # A simulation in which nothing goes wrong proves nothing.
+    # A simulation without failures would prove nothing.
     for what in (
         "commit unknown",
         "commit lost",

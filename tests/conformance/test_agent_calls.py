@@ -1,4 +1,4 @@
-"""What orchestration's port promises, on every database."""
+"""The port of orchestration, on every database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def finished(before: ServiceCall, at_us: int = NOW + 5) -> Change:
 
 
 def in_other_tenant(of: ServiceCall) -> ServiceCall:
-    """The same id, of another tenant."""
+    """The same id in another tenant."""
     return msgspec.structs.replace(of, tenant_id=OTHER_TENANT)
 
 
@@ -89,7 +89,7 @@ async def test_a_change_is_written_only_over_its_before_state(database: AgentDat
     assert await change(database, first) == {one.key}
     assert await change(database, rival, running(two)) == {two.key}
     assert await load(database, one.key) == first.after
-    # The same status with another execution is another state too.
+    # The same status with another execution is a different state.
     other = Change(msgspec.structs.replace(first.after, execution_id=new_id()), rival.after)
     assert await change(database, other) == set()
     assert await change(database, running(call())) == set()

@@ -1,4 +1,4 @@
-"""Locks, servers that go away, commits whose fate is unknown."""
+"""Locks, failing servers, and commits with an unknown outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPATIENT = SqlSettings(lock_wait_s=0.05, lock_retry_s=0.02, lock_check_s=0.05, 
 
 
 async def until_available(work: Callable[[], Awaitable[T]]) -> T:
-    """What it returns once the database is there again."""
+    """The result, once the database is available again."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
@@ -101,7 +101,7 @@ async def test_a_commit_is_reported_even_if_the_caller_was_cancelled(database: A
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    # Cancelled before or after it began: if the row is there, it was told of.
+    # Cancelled before or after it began: if the row exists, it was reported.
     if await database.outbox.unpublished(0, 10):
         await told.wait()
 
@@ -187,7 +187,7 @@ async def test_a_server_crash_leaves_only_whole_transactions(postgresql: Postgre
     present = {row.envelope.aggregate_id for row in rows}
     assert {c.service_call_id for c in done} <= present
     assert present <= {c.service_call_id for c in done + unknown}
-    # Reading is possible earlier than writing, for which the lock has to be held again.
+    # Reading is possible before writing, which requires the lock to be held again.
     loaded = await until_available(lambda: database.calls.transact(lambda t: t.load([c.key for c in done])))
     assert loaded.keys() == {c.key for c in done}
     await database.close()
@@ -209,7 +209,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
     database = AgentDatabase(postgresql_url, IMPATIENT)
     await database.open()
     other = await asyncpg.connect(postgresql_url)
-    # The other agent stands in line for the lock when the first one's session ends.
+    # The other agent waits for the lock when the first one's session ends.
     taken = asyncio.create_task(other.fetch("SELECT pg_advisory_lock($1)", 0x546F6373696E))
     await terminate_sessions(postgresql_url, "tocsin agent lock")
     await taken
@@ -231,7 +231,7 @@ async def test_nothing_is_written_while_the_lock_is_lost(postgresql_url: str) ->
 async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgresql_url: str) -> None:
     database = AgentDatabase(postgresql_url)
     await database.open()
-    # A constraint that is checked at COMMIT, by a function that takes its time: the session ends within it.
+    # A constraint that is checked at COMMIT by a slow function: the session ends during it.
     setup = await asyncpg.connect(postgresql_url)
     await setup.execute("""
         CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
@@ -252,7 +252,7 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
         t.append([sent])
 
     inserting = asyncio.create_task(database.calls.transact(work))
-    # There is nothing to wait on for a backend that waits.
+    # There is no signal for a waiting backend.
     async with asyncio.timeout(PATIENCE_S):
         while not await setup.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -284,7 +284,7 @@ async def test_a_conflict_is_retried(postgresql_url: str) -> None:
 
 
 async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) -> None:
-    """It would be tried again for ever."""
+    """It would be retried forever."""
     one = call()
     await insert(database, one)
     with pytest.raises(Exception, match=r"ck_http_execution_log_request_method") as caught:

@@ -1,4 +1,4 @@
-"""One agent at a time on a PostgreSQL database: terms, heartbeats, and whoever comes back late."""
+"""One agent at a time on a PostgreSQL database: epochs, heartbeats, and agents that return late."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 #: A gate that a transaction waits at.
 GATE = 4711
-#: Nobody is taken for dead but where a test says so: both sides are of one process, and one that gets no turn stands still
-#: for all that the other can see.
+#: No agent counts as frozen except where a test says so: both are in one process, and one that gets no turn looks frozen to
+#: the other.
 QUICK = SqlSettings(
     lock_wait_s=PATIENCE_S,
     lock_retry_s=0.02,
@@ -38,13 +38,13 @@ def agent(url: str, node: str, settings: SqlSettings = QUICK) -> AgentDatabase:
 
 
 async def claimed_by_another(url: str, node: str = "other") -> None:
-    """As another agent would, that had got the lock."""
+    """Claims the database as another agent with the lock would."""
     connection = await asyncpg.connect(url)
     await connection.execute("UPDATE agent_leader SET term = term + 1, node = $1", node)
     await connection.close()
 
 
-#: The server's process that has the agent's lock.
+#: The server process that has the agent's lock.
 _LOCK_SESSION = (
     "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid"
     " WHERE a.application_name = 'tocsin agent lock' AND a.datname = current_database()"
@@ -54,8 +54,8 @@ _LOCK_SESSION = (
 
 @asynccontextmanager
 async def claims_kept_back(url: str) -> AsyncIterator[None]:
-    """Until its end no claim gets further than the row that it changes; whoever only looks at that row isn't kept. By a
-    connection of its own: within a transaction the server's activity is seen as it was at first."""
+    """Blocks every claim at the row that it changes; reads of that row are not blocked. Uses its own connection: within
+    a transaction the server shows its activity as it was at first."""
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
@@ -83,7 +83,7 @@ async def test_each_open_begins_an_epoch(postgresql_url: str) -> None:
 
 
 async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None:
-    """Although its lock's session lives: the fence decides, not the lock."""
+    """Although its lock's session is alive: the fence decides, not the lock."""
     database = agent(postgresql_url, "one", SqlSettings(lock_check_s=3600))
     await database.open()
     await insert(database, before := call())
@@ -92,7 +92,7 @@ async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None
         await insert(database, call())
     assert "another node" in await database.lost()
     assert not database.lock_held
-    # It may still look.
+    # It may still read.
     assert await database.queries.find(before.key) is not None
     await database.close()
 
@@ -107,7 +107,7 @@ async def test_a_superseded_leader_notices_without_writing(postgresql_url: str) 
 
 async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: str) -> None:
     gate = await asyncpg.connect(postgresql_url)
-    # The first one has a name of its own at the server, which can keep it from coming back before the other has begun.
+    # The first one has a role of its own, so that the server can keep it from reconnecting before the other has begun.
     role = f"one_{gate.get_server_pid()}"
     await gate.execute(f"CREATE ROLE {role} SUPERUSER LOGIN")
     first = agent(postgresql_url.replace("postgres@", f"{role}@"), "one")
@@ -126,7 +126,7 @@ async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: 
     )
     assert not opening.done()
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
-    # What had begun in the old term is done before the new one begins.
+    # Transactions of the old epoch are complete before the new one begins.
     await writing
     await opening
     assert await gate.fetchval("SELECT beats FROM agent_heartbeat") >= 1_000_000
@@ -153,7 +153,7 @@ async def test_heartbeats_before_the_claim_commits_do_not_end_leadership(postgre
     await before.open()
     await before.close()
     gate = await asyncpg.connect(postgresql_url)
-    # A constraint that is checked at COMMIT, by a function that waits at the gate.
+    # A constraint that is checked at COMMIT by a function that waits at the gate.
     await gate.execute(f"""
         CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
@@ -178,12 +178,12 @@ async def test_heartbeats_before_the_claim_commits_do_not_end_leadership(postgre
 
 
 async def test_a_heartbeat_from_before_the_claim_does_not_affect_the_new_epoch(postgresql_url: str) -> None:
-    """Asked without a term, it is answered when one has begun."""
+    """Sent without an epoch, it is answered when one has begun."""
     before = agent(postgresql_url, "before")
     await before.open()
     await before.close()
     gate = await asyncpg.connect(postgresql_url)
-    # Waits for each statement, one that will find nothing to change as well; and it has looked at the term by then.
+    # Waits for every statement, including one without effect; by then it has read the epoch.
     await gate.execute(f"""
         CREATE FUNCTION wait_in_beat() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
@@ -237,7 +237,7 @@ async def test_a_frozen_leader_loses_the_lock(postgresql_url: str) -> None:
     first = agent(postgresql_url, "one")
     await first.open()
     await first.close()
-    # A session with the lock, and nobody who moves.
+    # A session that holds the lock, without a heartbeat.
     frozen = await asyncpg.connect(postgresql_url)
     await frozen.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
     second = agent(postgresql_url, "two", dataclasses.replace(QUICK, lock_lease_s=0.5))
@@ -248,7 +248,7 @@ async def test_a_frozen_leader_loses_the_lock(postgresql_url: str) -> None:
 
 
 def test_a_gap_between_observations_does_not_count_as_silence() -> None:
-    """All processes of a machine that was suspended wake at once, and the one that holds it has not moved either."""
+    """All processes of a suspended machine wake at once, and the holder was frozen as well."""
     looks_s = iter((0.0, 1.0, 2.0, 3_600.0, 3_601.0, 3_602.0))
     watch, holder = Watch(1.0, lambda: next(looks_s)), Holder(pid=1, node="one", epoch=1, beats=7)
     assert [watch.silent_s(holder) for _ in range(5)] == [0.0, 1.0, 2.0, 4.0, 5.0]
@@ -292,7 +292,7 @@ async def test_a_lost_session_is_replaced_in_the_same_epoch(postgresql_url: str)
             try:
                 await insert(database, call())
             except StoreUnavailable:
-                # Refused while the lock isn't held; there is nothing to wait on for its being taken again.
+                # Refused while the lock is not held; there is no signal for its reacquisition.
                 await asyncio.sleep(0.01)
                 continue
             if database.lock_held:
@@ -318,13 +318,13 @@ async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> Non
 
 
 async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
-    """Whoever takes turns would begin the next one otherwise, when all it was told is to end."""
+    """Otherwise an agent that is told to stop would begin its next turn."""
     first = agent(postgresql_url, "one")
     await first.open()
     lock = first.backend._lock
     assert lock is not None
     releasing = asyncio.create_task(lock.release())
-    # It has begun, and waits for the end of what keeps the lock.
+    # It has begun, and waits for the transaction that blocks the claim.
     await asyncio.sleep(0)
     releasing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -336,7 +336,7 @@ async def test_releasing_the_lock_can_be_cancelled(postgresql_url: str) -> None:
 
 
 async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str) -> None:
-    """What the server answers while somebody works on it: privileges, names, its own faults."""
+    """What a server answers while an operator works on it: privileges, names, internal errors."""
     database = agent(postgresql_url, "one")
     await database.open()
     gate = await asyncpg.connect(postgresql_url)
@@ -352,7 +352,7 @@ async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str)
             await asyncio.sleep(0.01)
     await gate.execute("ALTER TABLE agent_leader RENAME COLUMN renamed TO node")
     async with asyncio.timeout(PATIENCE_S):
-        # There is nothing to wait on for its being taken again.
+        # There is no signal for its reacquisition.
         while not database.lock_held:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert database.epoch == 1
@@ -361,7 +361,7 @@ async def test_an_unexpected_error_does_not_end_the_retries(postgresql_url: str)
 
 
 async def _until(connection: asyncpg.Connection, query: str) -> None:
-    """There is nothing to wait on for a backend that waits."""
+    """There is no signal for a waiting backend."""
     async with asyncio.timeout(PATIENCE_S):
         while not await connection.fetchval(query):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

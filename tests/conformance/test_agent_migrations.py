@@ -1,4 +1,4 @@
-"""Migrations keep what is there, and lead to the tables that the code knows."""
+"""Migrations keep existing rows and lead to the tables in the code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ INSERT INTO outbox VALUES (8, '{TENANT}', '{DONE}', 'ServiceCallFailed', '{{"ser
 
 
 async def on_database(url: str, work: Callable[[Connection], Any]) -> Any:
-    """Runs work below the agent's own database, whose `open` would migrate it."""
+    """Runs work on the database without the agent's `open`, which would migrate it."""
     if url.startswith("sqlite"):
         engine = create_engine(url, connect_args={"isolation_level": None})
         with engine.connect() as connection:
@@ -72,7 +72,7 @@ def run_script(script: str) -> Callable[[Connection], None]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of an empty database that outlives its connections."""
+    """The URL of an empty database that outlives its connections."""
     if request.param == "postgresql":
         return str(await request.getfixturevalue("shared_postgresql").create_database())
     return f"sqlite:///{tmp_path / 'agent.db'}"
@@ -133,7 +133,7 @@ async def test_the_tables_after_all_migrations_are_those_of_the_code(url: str, t
 async def test_constraints_after_all_migrations_are_those_of_the_code(
     url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """CHECKs, STRICT and partial indexes, which the comparison above doesn't see."""
+    """CHECKs, STRICT and partial indexes, which the comparison above does not cover."""
     if url.startswith("sqlite"):
         other = f"sqlite:///{tmp_path / 'other.db'}"
     else:
@@ -201,7 +201,7 @@ async def test_a_migration_that_fails_changes_nothing(url: str) -> None:
 
 
 async def test_instants_are_readable_by_other_tools(url: str) -> None:
-    """The file and the server can be read by any tool; instants are what people expect there."""
+    """Other tools read the file and the server; instants have the usual form there."""
     database = AgentDatabase(url)
     await database.open()
     await insert(database, call(submitted_at=NOW))

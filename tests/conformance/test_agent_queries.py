@@ -1,4 +1,4 @@
-"""What the API's port promises, on every database."""
+"""The port of the API module, on every database."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_many_calls_are_found_in_one_query(database: AgentDatabase) -> Non
 
 
 def _calls() -> list[ServiceCall]:
-    """Of two tenants, several at each instant, in all statuses, with all sets of tags."""
+    """Calls of two tenants, several at each instant, in all statuses, with all sets of tags."""
     return [
         call(
             (TENANT, TENANT, OTHER_TENANT)[n % 3],
@@ -145,7 +145,7 @@ def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
 
 
 async def _for_all(strategy: st.SearchStrategy[CallFilter], check: object) -> None:
-    """Hypothesis calls synchronous functions; the examples are collected, and checked on this loop."""
+    """Hypothesis calls synchronous functions; the examples are collected and checked on this loop."""
     examples: list[CallFilter] = []
 
     @settings(max_examples=60, database=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -201,7 +201,7 @@ async def test_a_trace_has_every_entry_of_the_request_and_no_payload(database: A
 
 
 async def test_trace_entries_follow_their_cause(database: AgentDatabase) -> None:
-    """Messages know milliseconds and rows microseconds, a clock may go back, and a row shows the state it came into last."""
+    """Messages have milliseconds and rows microseconds, a clock may be set back, and a row shows only its latest state."""
     one = call(
         submitted_at=NOW + 999, due_at=NOW + 999, status=Status.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
         outcome=Outcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
@@ -251,7 +251,7 @@ async def test_calls_are_found_by_part_of_their_name(database: AgentDatabase, mo
     assert await found("charge", tags=("t",), limit=1) == [names[1]]
     for statuses in ({"Running"}, {"Running", "Failed"}):
         assert await found("order", statuses=frozenset(statuses)) == [names[1]]
-    # It looks at three at a time, the newest first.
+    # It reads three at a time, the newest first.
     monkeypatch.setattr(queries, "SEARCHED_MAX", 3)
     first = await database.queries.search(CallFilter(TENANT, name="17"))
     assert ([r.name for r in first.calls], first.reached) == (

@@ -1,4 +1,4 @@
-"""What the ports of the timer, of the execution and of the outbox promise, on every database."""
+"""The ports of the timer module, the execution module and the outbox, on every database."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ async def test_secrets_belong_to_one_tenant_and_a_refused_change_stores_nothing(
 
 
 async def test_concurrent_changes_of_secrets_are_not_lost(database: AgentDatabase) -> None:
-    """Also of the first ones, when there is no row yet."""
+    """Also for the first changes, when there is no row yet."""
     changes = [
         database.secrets.change(TENANT, lambda known, n=n: known.rotated(f"s{n}", NOW, 10, force=True))
         for n in range(3)

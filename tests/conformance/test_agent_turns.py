@@ -1,4 +1,4 @@
-"""A node's turn with the agent: that it ends wholly, whenever it is told to."""
+"""A node's run of the agent ends completely, whenever it is stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GATE = random.randrange(2**31)
 
 
 async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, postgresql_url: str) -> None:
-    """Others would wait for the agent until the process ends, which may take as long as its callbacks."""
+    """Otherwise other nodes would wait for the agent until the process ends, which may take as long as its callbacks."""
     settings = Settings(store="memory://", agent_database=postgresql_url, data_dir=tmp_path)
     clock, egress = SystemClock(), EgressPolicy(True, ())
     http = HttpCaller(settings.callback_limits(), egress, clock)
@@ -45,7 +45,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     await gate.execute("SELECT pg_advisory_lock($1)", GATE)
     database = agent._database
     assert database is not None
-    # What is under way is waited for.
+    # It waits for what is in progress.
     writing = asyncio.create_task(
         database.backend.write(lambda connection: connection.execute(text(f"SELECT pg_advisory_xact_lock({GATE})")))
     )

@@ -1,5 +1,5 @@
-"""The service agent of several nodes on one PostgreSQL database: whatever happens to the node that runs it, another goes on,
-every accepted call comes to exactly one end, and a node that comes back late changes nothing."""
+"""The service agent of several nodes on one PostgreSQL database. When the node that runs it fails, another one takes
+over, every accepted call has exactly one end, and a node that returns late changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def nodes_of(folder: Path, store: str, *flags: str) -> list[ServerProcess]:
 
 
 async def leaders(asked: ServerProcess) -> list[str]:
-    """The names of the nodes that say that the agent runs there."""
+    """The names of the nodes that report that they run the agent."""
     return [node["node"] for node in (await view(asked))["nodes"] if node.get("agent")]
 
 
@@ -55,7 +55,7 @@ async def leads(nodes: list[ServerProcess], asked: ServerProcess) -> ServerProce
 async def account(
     load: AgentLoad, node: ServerProcess, receiver: SlowReceiver, nodes: list[ServerProcess]
 ) -> Counter[str]:
-    """Stops the clients, waits for the ends, checks them."""
+    """Stops the clients, waits for the ends and checks them."""
     await load.stop()
     tenants = {call_id: call.tenant for call_id, call in load.accepted.items()}
     details = await details_at_the_end(tenants, node)
@@ -90,7 +90,7 @@ async def test_killing_the_agents_node_loses_no_call(
         await shared_by(nodes, set(NAMES))
         load = AgentLoad(nodes, receiver.url, seed)
         load.start()
-        # Either node once, so that the first one has its second turn.
+        # Each node once, so that the first one runs the agent a second time.
         for _ in range(2):
             await load.accepts(80)
             leader = await leads(nodes, nodes[0])
@@ -138,7 +138,7 @@ async def test_freezing_the_agents_node_loses_no_call(
         assert await leads(nodes, leader) is other
         await account(load, leader, receiver, nodes)
         assert await term(postgresql_url) == terms
-        # It stands by in earnest: when the other one goes, it is its turn.
+        # It really stands by: when the other node stops, it takes over.
         await other.stop()
         assert await leads(nodes, leader) is leader
 
@@ -163,7 +163,7 @@ async def test_stopping_the_agents_node_loses_no_call(tmp_path: Path, postgresql
             await shared_by(nodes, set(NAMES))
         sums = await account(load, nodes[0], receiver, nodes)
         assert sums == Counter(Succeeded=len(load.accepted), interrupted=0, repeated=0)
-        # A connection may break with the node that goes; nobody was told 503.
+        # A connection may break with the stopping node, but no request gets a 503.
         assert [refusal for refusal in load.refused if refusal[1]] == []
 
 

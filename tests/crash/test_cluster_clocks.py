@@ -1,4 +1,4 @@
-"""Nodes whose clocks are wrong, for real: nothing rings early, and what they should have rung others do, soon."""
+"""Nodes with wrong clocks: no timer fires early, and other nodes take over their timers soon."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             await shared_by(run.servers[:2], {"one", "two"})
             print(f"handed over after {(now_us() - wrong_at) / 1e6:.1f} s")
             run.fault()
-            # It still takes writes for others.
+            # It still accepts writes for other nodes.
             await run.goes_on()
             assert not await is_ready(run.servers[2])
             (third,) = [node for node in (await view(run.servers[0]))["nodes"] if node["node"] == "three"]
@@ -57,7 +57,7 @@ async def test_the_agent_moves_to_a_node_with_a_correct_clock(tmp_path: Path, po
         await load.accepts(80)
         leader = await leads(nodes, nodes[0])
         other = nodes[1 - nodes.index(leader)]
-        # Forwards: what waits for its instant would be executed at once by whoever believed it.
+        # The clock is ahead: a node that trusted it would execute waiting calls at once.
         clocks[nodes.index(leader)].set_off(20)
 
         async def has_moved() -> bool:

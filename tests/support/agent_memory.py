@@ -1,4 +1,4 @@
-"""The agent's tables in memory, as its ports describe them, for tests of what stands upon the ports."""
+"""In-memory implementations of the agent's database ports, for tests of the modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass
 class MemoryTables:
-    """Everything. `fail_next` are raised by the next calls, one each; `told` are the outbox's listeners."""
+    """All tables. The next calls raise the errors in `fail_next`, one each; `told` are the outbox's listeners."""
 
     calls: dict[CallKey, ServiceCall] = field(default_factory=dict)
     tags: dict[CallKey, set[str]] = field(default_factory=dict)
@@ -32,21 +32,21 @@ class MemoryTables:
     failures: dict[int, tuple[int, str]] = field(default_factory=dict)
     fail_next: list[Exception] = field(default_factory=list)
     told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
-    #: The outbox's listeners for commits of unknown outcome.
+    #: The outbox's listeners for commits with an unknown outcome.
     notified: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
-    #: Transactions that ended well.
+    #: The number of committed transactions.
     commits: int = 0
-    #: Called between the reading and the writing of a transaction's changes.
+    #: Called between the reads and the writes of a transaction.
     before_change: Callable[[], None] | None = None
     tell: bool = True
 
     def stumble(self) -> None:
-        """Raises what was asked for."""
+        """Raises the next error of `fail_next`."""
         if self.fail_next:
             raise self.fail_next.pop(0)
 
     def append(self, envelopes: Sequence[Envelope]) -> list[OutboxRow]:
-        """To the outbox, as a transaction of its own."""
+        """Appends to the outbox in its own transaction."""
         first = len(self.outbox) + 1
         rows = [OutboxRow(first + position, envelope) for position, envelope in enumerate(envelopes)]
         self.outbox.extend(rows)
@@ -56,12 +56,12 @@ class MemoryTables:
         return rows
 
     def messages(self, key: CallKey | None = None) -> list[Envelope]:
-        """What the outbox ever got, of one call or of all."""
+        """All messages ever appended to the outbox, of one call or of all."""
         return [row.envelope for row in self.outbox if key is None or row.envelope.aggregate_id == key.service_call_id]
 
 
 class MemoryServiceCalls:
-    """The port `ServiceCallStore`."""
+    """Implements `ServiceCallStore`."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -157,7 +157,7 @@ class _MemoryTransaction:
 
 
 class MemoryOutbox:
-    """The port `OutboxStore`. `marked` is set whenever something was marked."""
+    """Implements `OutboxStore`. `marked` is set whenever a row is marked."""
 
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
@@ -219,7 +219,7 @@ class MemoryOutbox:
 
 
 class MemoryTimerStore:
-    """The port `TimerStore`. `fail_next` are raised by the next calls, one each."""
+    """Implements `TimerStore`. The next calls raise the errors in `fail_next`, one each."""
 
     def __init__(self) -> None:
         self.entries: dict[CallKey, TimerEntry] = {}

@@ -1,4 +1,4 @@
-"""What is taken for a database's own fault, and for a connection that is gone."""
+"""Which errors are database errors, and which of them mean a lost connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tocsin.agent.adapters.sql.errors import DATABASE_ERRORS, postgresql_lost, translate_postgresql_error
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 
-#: As asyncpg tells of a connection that is gone.
+#: How asyncpg reports a lost connection.
 LOST = (
     asyncpg.ConnectionDoesNotExistError("gone"),
     asyncpg.AdminShutdownError("terminating connection"),

@@ -51,7 +51,7 @@ OK = ResponseMeta(200, {}, "", 1.0)
 
 
 class OneDelivery:
-    """A delivery that remembers how it was settled."""
+    """A delivery that records how it was settled."""
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope
@@ -69,7 +69,7 @@ class OneDelivery:
 
 
 class World:
-    """Orchestration with its tables; everything that it is told and tells."""
+    """Orchestration with its tables, and everything it receives and sends."""
 
     def __init__(self, limits: AgentLimits | None = None) -> None:
         self.clock = FakeClock()

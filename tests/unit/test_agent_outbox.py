@@ -1,4 +1,4 @@
-"""The outbox dispatcher over a table in memory and a bus that the test answers for."""
+"""The outbox dispatcher over an in-memory table and a bus that the test controls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Answer = Callable[[Envelope], Exception | None]
 
 
 class ScriptedBus:
-    """Takes what `answer` says, at once or, while `held` is set, when the test settles it."""
+    """Settles posts as `answer` says, at once or, while `held` is set, when the test does."""
 
     def __init__(self) -> None:
         self.answer: Answer = lambda envelope: None

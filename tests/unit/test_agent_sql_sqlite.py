@@ -1,4 +1,4 @@
-"""The writing thread of the agent's SQLite database: what is committed together, and what fails alone."""
+"""The writing thread of the agent's SQLite database: which writes commit together, and which fail alone."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_writes_fail_on_a_full_disk_and_succeed_afterwards(database: Sqlit
 
     results = await asyncio.gather(database.write(lambda c: add(c, 1)), database.write(large), return_exceptions=True)
     assert isinstance(results[1], StoreUnavailable)
-    # The other one either shared its transaction, and was undone with it, or had its own.
+    # The other write either shared the transaction and was rolled back with it, or had its own.
     assert results[0] == 1 or isinstance(results[0], StoreUnavailable)
     assert await numbers(database) == ([1] if results[0] == 1 else [])
     await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count = 1000000").close())
@@ -160,7 +160,7 @@ async def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None
     path.write_bytes(b"something else " * 1_000)
     with pytest.raises(StoreCorrupted, match="not a SQLite database"):
         await AgentDatabase(f"sqlite:///{path}").open()
-    # The lock was given up.
+    # The lock was released.
     path.unlink()
     opened = AgentDatabase(f"sqlite:///{path}")
     await opened.open()

@@ -1,4 +1,4 @@
-"""The timer module's handlers, and what of the polling worker only its table and its clock can show."""
+"""The timer module's handlers, and the behaviour of the poller that only its table and clock show."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry(due_at: int, key: CallKey | None = None) -> TimerEntry:
 
 
 class NotedTimers:
-    """Notes what is asked of it."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[object]]] = []
@@ -64,7 +64,7 @@ class NotedTimers:
 
 
 class NotedBus:
-    """Notes what is published, and refuses it while `fail` is set."""
+    """Records published messages, and refuses them while `fail` is set."""
 
     def __init__(self) -> None:
         self.published: list[Envelope] = []
@@ -81,7 +81,7 @@ class NotedBus:
 
 
 class OneDelivery:
-    """A delivery that remembers its failure."""
+    """A delivery that records its failure."""
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope
@@ -193,7 +193,7 @@ class TestModule:
 
 
 class Worker:
-    """A polling worker with its table; waits by its events."""
+    """A poller with its table; waits for its events."""
 
     def __init__(self, clock: FakeClock | SystemClock, limits: AgentLimits) -> None:
         self.clock = clock
@@ -222,7 +222,7 @@ class Worker:
 
 @pytest.fixture
 async def fake() -> AsyncIterator[Worker]:
-    """A worker whose clock stands still."""
+    """A poller with a fake clock."""
     worker = Worker(FakeClock(), AgentLimits(polling_batch_max=3))
     yield worker
     await worker.timers.close()

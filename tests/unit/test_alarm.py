@@ -1,4 +1,4 @@
-"""The alarm of due timers, on an event loop that counts in milliseconds and rounds down, as uvloop does."""
+"""The alarm of due timers on an event loop that counts in milliseconds and rounds down, as uvloop does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.testing.clock import FakeClock
 
 
 class CoarseLoop:
-    """Runs each callback after its delay, rounded down to a millisecond, plus the 30 us that a turn takes."""
+    """Runs each callback after its delay, rounded down to a millisecond, plus the 30 us of one iteration."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.turns = 0
@@ -46,5 +46,5 @@ def test_a_wait_ends_in_time_and_does_not_spin(monkeypatch: pytest.MonkeyPatch, 
     loop.run()
     (late_us,) = woken
     assert 0 <= late_us <= 1_100
-    # Sleeps are a second at most.
+    # Sleeps last a second at most.
     assert loop.turns <= wait_us // 1_000_000 + 2

@@ -1,4 +1,4 @@
-"""What the agent's API makes of a submission: the fingerprint, the cursor, the statuses."""
+"""How the agent's API validates a submission: the fingerprint, the cursor, the statuses."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_an_id_is_created_only_if_none_was_sent() -> None:
 def test_a_name_may_have_the_letters_of_any_language(name: str) -> None:
     _, command = rules().submission(ID, sent(name=name), 0, lambda: ID)
     assert command.name == name
-    # Tags are compared, not read.
+    # Tags are compared, not interpreted.
     if "\u200c" in name or "\u200d" in name:
         with pytest.raises(InvalidInput, match=r"tags\[0\]: has the character U\+200[CD]"):
             rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)

@@ -1,4 +1,4 @@
-"""Nodes prove to one another that they know the secret; frames can't be changed, left out, repeated or moved."""
+"""Nodes authenticate each other with the secret; frames cannot be changed, dropped, repeated or moved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN, THEIRS = b"o" * 16, b"t" * 16
 
 
 class End:
-    """Notes what comes."""
+    """Records the channel's events."""
 
     def __init__(self) -> None:
         self.channel = None
@@ -42,7 +42,7 @@ class End:
 
 
 class Listener:
-    """A node that takes connections."""
+    """A node that accepts connections."""
 
     def __init__(self, secret: str = SECRET, limits: ClusterLimits | None = None) -> None:
         self.secret, self.limits = secret, limits or ClusterLimits()
@@ -175,7 +175,7 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
 
 
 async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A stranger: it has been greeted, and says nothing."""
+    """An unauthenticated client that has received the greeting and sends nothing."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     await reader.readexactly(63)
@@ -212,7 +212,7 @@ async def test_an_unauthenticated_client_can_send_no_more_than_a_proof() -> None
 
 
 async def until_closed(reader: asyncio.StreamReader) -> bytes:
-    """What is read before the connection ends, orderly or not."""
+    """The bytes that arrive before the connection ends, in order or not."""
     got = b""
     try:
         while part := await reader.read(1_000):
@@ -223,7 +223,7 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
 
 
 class Between:
-    """Stands between two nodes, and does to the frames what it is told."""
+    """A man in the middle that changes frames as instructed."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -273,7 +273,7 @@ async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> N
             assert another is not None
             frame = frame[:4] + another[2].caller.of(b"first") + b"first"
         elif what == "back":
-            # What the called node would send is no message of the caller's.
+            # A message of the accepting node is not valid in the other direction.
             seal = listener.end.channel._outgoing.of(b"first")
             frame = frame[:4] + seal + b"first"
         assert between.writer is not None

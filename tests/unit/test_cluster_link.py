@@ -1,4 +1,4 @@
-"""Writes between two nodes, and what is told of them when the connection fails: links against sessions, without sockets."""
+"""Writes between two nodes, and how they are settled when the connection fails: links and sessions without sockets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_the_result_of_a_create_does_not_repeat_the_timer() -> None:
     pair.send("a")
     await pair.turn()
     ((write, settle),) = pair.owned.accepted
-    # The owner has its own copy, and names it.
+    # The owner has its own copy and identifies it.
     write.timer.firing = "3-1a"
     settle(Written(write.timer, 7))
     await pair.turn(to_asker=False)
@@ -127,7 +127,7 @@ async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names() ->
     await asyncio.sleep(0)
     pair.send("a")
     await pair.turn(to_owner=False)
-    # The question is repeated as well: it must not have older writes taken for new ones.
+    # The request is repeated as well: it must not make older writes count as new ones.
     pair.ours.sent *= 2
     await pair.turn()
     await asking
@@ -204,7 +204,7 @@ async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_re
 
 
 async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -> None:
-    """The client may be told by then that nobody knows, and have written again."""
+    """The client may already know that the outcome is unknown, and have written again."""
     pair = Pair()
     pair.owned.reads.clear()
     pair.link.send(pair.write("a")._replace(namespace_version=2), 3, partial(pair.answers.__setitem__, "a"))

@@ -1,4 +1,4 @@
-"""Writes between two nodes when releases differ, time runs out, or a connection is worth nothing: who waits hears of it."""
+"""Writes between two nodes when releases differ, deadlines pass or connections fail: every write is settled."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_results_with_whole_timers_stay_within_the_message_limit() -> None
 
 
 async def test_a_write_that_cannot_be_sent_before_its_deadline_expires() -> None:
-    """The owner has as much as it may have, and answers nothing."""
+    """The owner has as many writes in flight as allowed and answers none."""
     pair = Pair(in_flight_max=1)
     pair.send("sent")
     await pair.turn()
@@ -122,7 +122,7 @@ async def test_writes_on_a_connection_lost_at_once_are_settled() -> None:
             pair.theirs.sent.clear()
             end.lost("lost at once")
             pair.send("a")
-            # The loop gets to the write before whoever waits for the connection hears of it.
+            # The loop handles the write before the task that waits for the connection.
             await asyncio.sleep(0)
 
     pair.link._dial = dial
@@ -240,7 +240,7 @@ async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn()
     assert (await asking).release == "1"
-    # A release that tells what it counted, and one that doesn't.
+    # A release that sends statistics, and one that does not.
     for pair.counted in (StatisticsReport(1, 2, [b"point"], b"present", False), None):
         statistics = asyncio.ensure_future(pair.link.ask_statistics(5))
         await pair.turn()

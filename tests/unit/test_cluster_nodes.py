@@ -1,4 +1,4 @@
-"""A node among others: their connections, its farewell, and its end."""
+"""A node among others: its connections, its leaving, and its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAID = NodeReport("1", True, None, False, [])
 
 
 class Placed(Map):
-    """Ownership as this node knows it, and how often it was asked to look."""
+    """Ownership as this node knows it, and how often it was refreshed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Placed(Map):
 
 
 class Node:
-    """A cluster of which others are pipes."""
+    """A cluster whose other nodes are pipes."""
 
     def __init__(self, **limits: int) -> None:
         self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
@@ -93,7 +93,7 @@ async def test_a_new_connection_voids_only_the_former_one_of_the_same_node(node:
     present.received(node.ops(b"new"))
     session_b.received(node.ops(b"b"))
     assert [write.uuid for write, _ in node.owned.accepted] == [b"new", b"b"]
-    # What is heard of the former's end does not concern the present one.
+    # The end of the former connection does not affect the present one.
     former.lost("broken")
     third, _ = await node.meets(A)
     assert (second.open, third.open) == (False, True)
@@ -112,7 +112,7 @@ async def test_connections_beyond_sessions_max_are_refused() -> None:
     pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
     assert [pipe.open for pipe in pipes] == [True, True, False]
     assert [type(event) for event in node.events] == [PeerRefused]
-    # Who is connected already may connect anew.
+    # A node that is connected may reconnect.
     again, _ = await node.meets(bytes([1]) * 16)
     assert again.open
     node.cluster.close()
@@ -169,7 +169,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
         OWN, node.placed, node.owned, lambda: SAID, secret="", clock=node.clock, limits=ClusterLimits(),
         observe=node.events.append, dial_with=refused,
     )  # fmt: skip
-    # Where it was found last.
+    # Where it was last found.
     gone._agent_at = A
     assert await gone.ask_agent("POST", b"/x", [], b"") is None
     assert gone._agent_at is None

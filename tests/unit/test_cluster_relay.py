@@ -1,4 +1,4 @@
-"""Requests that one node serves for another: whoever asked always hears."""
+"""Requests that one node serves for another: every request gets an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.model.errors import Unavailable
 
 
 async def asked(pair: Pair) -> RelayedResponse:
-    """The answer to a request, over a connection."""
+    """The response to a request over a connection."""
     await pair.meet()
     asking = asyncio.create_task(pair.link.request("GET", b"/x", [], b""))
     while not asking.done():
@@ -64,7 +64,7 @@ async def test_a_stopping_node_reports_which_requests_it_has_not_processed() -> 
     missed = asyncio.create_task(pair.link.request("POST", b"/missed", [], b""))
     assert pair.session is not None
     pair.session.leave()
-    # What had been answered before it left still comes; what came afterwards was not looked at.
+    # Responses from before it left still arrive; later requests were not processed.
     await pair.turn()
     assert (await seen).status == 200
     with pytest.raises(NotSent):

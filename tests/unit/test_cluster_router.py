@@ -1,4 +1,4 @@
-"""Where a write goes while its shard has an owner, changes hands, or has none."""
+"""Where a write goes while its shard has an owner, moves, or has none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE, THERE, ELSEWHERE = b"h" * 16, b"t" * 16, b"e" * 16
 
 
 class Map:
-    """Who owns what, as the node knows it."""
+    """The owners of shards as the node knows them."""
 
     incarnation = HERE
 
@@ -51,7 +51,7 @@ class Map:
 
 
 class Link:
-    """A link that notes what it is given, and refuses when it is told to."""
+    """A link that records writes, and refuses them when instructed."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Write, int, Settle]] = []
@@ -144,7 +144,7 @@ async def test_writes_wait_for_an_owner_in_order_until_their_deadline(desk: Desk
     desk.forward("expires", budget_us=1)
     desk.clock.advance(1)
     desk.map.owners[1] = Owner(THERE, 3, "there")
-    # Who comes now doesn't overtake who waits.
+    # A new write does not overtake waiting ones.
     desk.forward("c")
     await desk.refresh()
     assert desk.names(THERE) == ["a", "b", "c"]

@@ -50,7 +50,7 @@ async def test_large_writes_are_split_into_several_messages() -> None:
 
 
 async def test_no_write_is_sent_before_the_first_tick() -> None:
-    """Neither on the first connection nor on one after it, before the owner has said that it is there."""
+    """Neither on the first connection nor on a later one."""
     pair = Pair()
     for round_ in ("first", "second"):
         pair.send(round_)

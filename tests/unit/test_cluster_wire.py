@@ -1,4 +1,4 @@
-"""What nodes say to one another: as it was sent, in a form that must not change by accident, and across releases."""
+"""The messages between nodes: they round-trip, in an encoding that must not change by accident, across releases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from tocsin.ui.statistics import Bucket, CallBucket, Failing, Unreadable, pack, 
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
-#: A point of the charts, every field of it.
+#: A point of the charts with every field set.
 BUCKET = Bucket(
     20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": Failing(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
     CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": Failing(5)}),
@@ -57,7 +57,7 @@ BUCKET = Bucket(
 
 CONDITION = b'["keep",["aa","bb"]]'
 
-#: One message of each kind. Those that have grown stand in `earlier` in their former forms, with what they meant.
+#: One message of each type. `earlier` has the former encodings of those that have grown, with their meaning.
 MESSAGES = {
     "ops": PeerWrites(7, 1_500, [
         PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
@@ -77,7 +77,8 @@ MESSAGES = {
     "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
     "tick": Tick(2**40),
     "answers": WriteResults([
-        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2), WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
         WriteResult(4, 78, firing="3-1a"), WriteResult(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
     ]),
     "report": PeerReport(
@@ -97,7 +98,8 @@ EARLIER = {
     "ask": ReportRequest(5),
     "report": PeerReport(5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)])),
     "ops": PeerWrites(7, 1_500, [
-        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)), PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+        PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER)),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
     "ops, without a namespace's version": PeerWrites(7, 1_500, [
         PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True),
@@ -108,11 +110,13 @@ EARLIER = {
         PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
     ]),
     "answers, without an outcome": WriteResults([
-        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2), WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
         WriteResult(4, 78, firing="3-1a"),
     ]),
     "answers": WriteResults([
-        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2), WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
+        WriteResult(1, 77, encode_record(TIMER)), WriteResult(2),
+        WriteResult(3, failure=PeerError("InvalidInput", "m", [("p", "r")])),
     ]),
 }  # fmt: skip
 TO_OWNER = ("ops", "result of an attempt", "ask", "look", "refresh", "http")
@@ -213,7 +217,7 @@ def test_an_undecodable_message_is_a_protocol_error(payload: bytes) -> None:
             message = reader(payload)
         except PeerProtocolError:
             continue
-        # A kind that goes the other way.
+        # A message of the other direction.
         assert message is None
 
 
@@ -276,7 +280,7 @@ UUIDS = st.binary(min_size=16, max_size=16)
 
 
 def parts(value: Timer | Changes | None) -> dict[str, object] | None:
-    """Its fields, raw JSON as bytes."""
+    """The fields of a message, raw JSON as bytes."""
     if value is None:
         return None
     fields = {name: getattr(value, name) for name in Timer.__struct_fields__ if hasattr(value, name)}
@@ -309,7 +313,7 @@ def test_a_condition_round_trips(timer: Timer, on_conflict: OnConflict, key: Cre
     write = Write(WriteKind.CREATE, 1, b"u" * 16, "n", timer, None, 5, condition=condition)
     message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, 4, 5)])))
     assert isinstance(message, PeerWrites)
-    # A kind of its own, which a release that would not see the condition refuses.
+    # A kind of its own, which a release that does not know conditions refuses.
     assert message.ops[0].kind not in list(WriteKind)
     assert decode_write(message.ops[0], 5).condition == condition
 

@@ -1,4 +1,4 @@
-"""Pauses, groups and bounds of the delivery core, in virtual time."""
+"""Pauses, batches and limits of the delivery core, in virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMITS = BusLimits(deliveries_max=8, backoff_initial_us=100_000, backoff_max_us=
 
 
 class World:
-    """One subscription whose handler notes when it was given what."""
+    """One subscription whose handler records when it received what."""
 
     def __init__(self, limits: BusLimits = LIMITS, batch_max: int = 64) -> None:
         self.loop = SimulationLoop()
@@ -43,7 +43,7 @@ class World:
         self.act(deliveries)
 
     def run(self, until_s: float, *offered: Envelope) -> None:
-        """Starts, offers, and lets the time pass."""
+        """Starts the subscription, offers the messages, and lets time pass."""
 
         async def main() -> None:
             self.subscription.start()
@@ -109,7 +109,7 @@ def test_messages_of_a_failed_batch_are_delivered_again_alone_at_once() -> None:
     world.run(1, *sent)
     assert world.calls == [(0, sent), *((0, [each]) for each in sent)]
     assert world.settled == [each.id for each in sent]
-    # One report for the batch, not one for each.
+    # One report for the batch, not one for each message.
     assert [event.error for event in world.events if isinstance(event, DeliveryFailed)] == [
         "ValueError: one of these (a batch of 5)"
     ]
@@ -128,7 +128,7 @@ def test_batches_shrink_while_everything_fails_and_grow_again_afterwards() -> No
     during = [len(batch) for at, batch in world.calls if at < 10]
     after = [len(batch) for at, batch in world.calls if at >= 10]
     assert during[:7] == [64, 32, 16, 8, 4, 2, 1]
-    # A pause of 0.4 s between tries, not a thousand messages hammering at what isn't there.
+    # Pauses of 0.4 s between attempts, instead of a thousand messages retried without pause.
     assert len(during) < 50
     assert max(after) == 64
     assert sum(after) == 1_000
@@ -177,7 +177,7 @@ def test_duplicates_are_settled_with_the_message_being_handled() -> None:
 
     world.loop.run_until_complete(main())
     assert [tokens for _, tokens in world.dead_lettered] == [[1, 2]]
-    # It counts as dealt with.
+    # It counts as handled.
     assert world.settled == [3]
     assert world.subscription.unsettled == 0
 

@@ -1,4 +1,4 @@
-"""Lines of the log that others can cause at will come in rations."""
+"""The rate of log lines that other programs can cause is limited."""
 
 from __future__ import annotations
 

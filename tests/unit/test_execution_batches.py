@@ -1,4 +1,4 @@
-"""Group writing: what gathers, what is tried again, what is refused."""
+"""Group commit: which items accumulate, which are retried, which are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailabl
 
 
 class Table:
-    """Writes what it is given, unless told otherwise; `written` grows by batches."""
+    """Writes what it receives, unless told otherwise; `written` grows by batches."""
 
     def __init__(self) -> None:
         self.written: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Bodies, content types, and turns."""
+"""Bodies, content types, and slots."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_destinations_take_fair_turns_within_both_limits() -> None:
     assert [item.destination for item in first] == ["a", "b", "a", "a"]
     assert (slots.in_flight, slots.waiting) == (4, 4)
     slots.answered(first[1])
-    assert slots.admit() == []  # Its result isn't durable yet.
+    assert slots.admit() == []  # Its result is not durable yet.
     slots.released()
-    assert slots.admit() == []  # Only `a` waits, and has its three.
+    assert slots.admit() == []  # Only `a` waits, and it has its three slots.
     slots.answered(first[0])
     assert [item.destination for item in slots.admit()] == ["a"]
     slots.released()

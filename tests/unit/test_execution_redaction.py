@@ -1,4 +1,4 @@
-"""What is kept holds no secrets, keeps its bounds, and is text that databases take."""
+"""Stored data contains no secrets, stays within its limits, and is text that databases accept."""
 
 from __future__ import annotations
 

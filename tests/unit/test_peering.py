@@ -1,4 +1,4 @@
-"""How a node meets others, and when it must not."""
+"""How a node is reached by other nodes, and when it must not be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_with_a_local_or_unknown_database_the_host_name_is_announced(store: str)
 
 
 def _outward_address() -> str | None:
-    """This machine's address on its way to an address that nobody has (RFC 5737)."""
+    """This machine's local address for packets to an unassigned address (RFC 5737)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("198.51.100.1", 9))

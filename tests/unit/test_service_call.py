@@ -1,4 +1,4 @@
-"""Transitions of a service call, one by one. What holds for all of them is in tests/properties."""
+"""The transitions of a service call, one by one. Invariants over all transitions are in tests/properties."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ class TestRetries:
         assert (world.call.status, world.call.attempts, world.call.finished_at) == (Status.RETRYING, 1, None)
         assert world.call.outcome == Outcome(None, TIMEOUT)
         assert world.call.watch_at == next_at + LIMITS.watchdog_grace_us
-        # The first due time comes once more.
+        # The first due time is reported once more.
         assert world.due() is None
         assert world.failed(TIMEOUT) is None
         step = world.retry_due()
@@ -349,7 +349,8 @@ class TestRetries:
         assert len(plans) == 1
 
     def test_interruptions_beyond_the_limit_count_as_failed_attempts(self):
-        """Two are made again at once and count for nothing, of `executions_max` 3; each further one is an attempt."""
+        """With `executions_max` 3, two interrupted executions are repeated at once and do not count; each further one
+        is a failed attempt."""
         world = World(policy=POLICY)
         for _ in range(2):
             world.interrupted()
@@ -390,7 +391,7 @@ def test_which_failures_are_retried(kind: str, status: int | None, final: bool):
 
 
 def test_every_final_error_of_the_http_client_is_final():
-    """The HTTP client says it of an outcome, the event has only its kind."""
+    """The HTTP client marks an outcome as final; the event has only its kind."""
     source = Path(tocsin.__file__).parent
     texts = [
         path.read_text() for folder in ("callbacks", "agent/execution") for path in (source / folder).rglob("*.py")

@@ -1,5 +1,5 @@
-"""The parent of workers: places that are filled again, rolling restarts, and ends at any moment. The workers are small
-programs that keep to the same line."""
+"""The parent process of workers: restarts, rolling restarts, and stops at any moment. The workers are small programs
+with the same control pipe."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tocsin.config import load_settings
 from tocsin.server.sockets import bind
 from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
 
-#: Says its process id to a file, then keeps to the words that it was given: `s`, `r`, `w` (waits to be told to end),
-#: `f` (waits until the file `go` is there) or an exit code. Before its first word SIGTERM kills it.
+#: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `f` (waits for the file
+#: `go`) or an exit code. Before its first word SIGTERM kills it.
 _WORKER = """
 import os, pathlib, signal, socket, sys, time
 number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(","))
@@ -44,7 +44,7 @@ for word in sys.argv[2].split():
 
 
 class Family:
-    """A parent, running, with the workers' traces."""
+    """A running parent, with the traces of the workers."""
 
     def __init__(
         self, folder: Path, words: str, *, workers: int = 2, command: list[str] | None = None, **flags: str
@@ -57,7 +57,7 @@ class Family:
         self.running: asyncio.Task[int] = asyncio.ensure_future(self.parent.run())
 
     def pids(self, number: int) -> list[int]:
-        """Of the processes that were in the place, in order."""
+        """The processes that were in the slot, in order."""
         with contextlib.suppress(FileNotFoundError):
             return [int(pid) for pid in (self.folder / f"pids-{number}").read_text().split()]
         return []
@@ -87,7 +87,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def family(tmp_path: Path) -> AsyncIterator[Callable[..., Family]]:
-    """Makes one; whatever it started is ended."""
+    """Creates one; everything it started is ended."""
     made: list[Family] = []
 
     def make(words: str, **options: object) -> Family:
@@ -206,7 +206,7 @@ async def test_a_rolling_restart_aborts_at_a_worker_that_is_not_ready(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     with structlog.testing.capture_logs() as logs:
-        # Long enough for the new worker to begin on a machine that is busy.
+        # Long enough for the new worker to start on a busy machine.
         one = family("s r w 0", cluster_worker_ready_timeout="3s")
         await one.all_ready()
         one.parent._command[-1] = "s w 0"

@@ -1,4 +1,4 @@
-"""Conformance: a broker that is a process of its own, and goes away and comes back."""
+"""Conformance of a bus with an external broker process that fails and recovers."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tocsin.testing.bus_conformance_base import (
 
 
 class Broker(Protocol):
-    """The process, to be maltreated."""
+    """The broker process, with controls to break it."""
 
     def start(self) -> None:
-        """Starts it, again where it was and with what it had; returns when it listens."""
+        """Starts it with its former address and data. Returns when it listens."""
 
     def kill(self) -> None:
         """SIGKILL."""
 
     def pause(self) -> None:
-        """SIGSTOP, and returns when it stands: connections stay open, nothing answers."""
+        """SIGSTOP. Returns when the process is stopped: connections stay open, but nothing answers."""
 
     def resume(self) -> None:
         """SIGCONT."""
 
 
 class Sender:
-    """Sends as the outbox does: a message that isn't taken is sent again, with the same id, until it is."""
+    """Sends like the outbox: repeats a message with the same id until the bus accepts it."""
 
     def __init__(self, bus: Bus, notes: Notes) -> None:
         self._bus = bus
@@ -66,15 +66,15 @@ class Sender:
 
 
 class BrokerConformance(BusSuite):
-    """Define `broker` beside `make_bus`."""
+    """Define `broker` as well as `make_bus`."""
 
     @pytest.fixture
     def broker(self) -> Broker:
-        """A broker of the test's own, running, which `make_bus` uses."""
+        """A running broker for this test only, which `make_bus` uses."""
         raise NotImplementedError
 
     def connections(self, notes: Notes) -> list[bool]:
-        """What was reported of the connection."""
+        """The reported states of the connection."""
         return [event.connected for event in notes.events if isinstance(event, BrokerConnection)]
 
     async def test_a_restarted_broker_loses_nothing(self, bus: Bus, broker: Broker, notes: Notes) -> None:
@@ -83,7 +83,7 @@ class BrokerConformance(BusSuite):
         await bus.start()
         sender = Sender(bus, notes)
         sent = [message(f"a{i % 10}", i // 10) for i in range(100)]
-        # As an outbox would: the next message of an aggregate only when the one before is taken.
+        # Like an outbox: the next message of an aggregate follows when the previous one is accepted.
         for each in sent[:50]:
             await bus.publish([each])
         handling.gate.clear()
@@ -164,7 +164,7 @@ class BrokerConformance(BusSuite):
     async def test_posts_in_flight_fail_when_the_connection_is_lost(
         self, tmp_path: Path, broker: Broker, notes: Notes
     ) -> None:
-        # No other limit decides it in the test's time.
+        # No other limit ends it within the duration of the test.
         bus = self.limited(tmp_path, notes, nats_publish_timeout_us=3_600_000_000)
         bus.subscribe("one", ["Happened"], Handling(notes))
         await bus.start()

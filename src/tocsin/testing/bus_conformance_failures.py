@@ -1,4 +1,4 @@
-"""Conformance: handlers that fail, and deliveries that are kept."""
+"""Conformance: failing handlers and kept deliveries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.testing.bus_conformance_base import LIMITS, TENANT, BusSuite, Handli
 
 
 class FailureConformance(BusSuite):
-    """What a handler raises."""
+    """Errors of a handler."""
 
     async def test_a_failed_message_is_delivered_again(self, bus: Bus, notes: Notes) -> None:
         def act(deliveries: Sequence[Delivery]) -> None:

@@ -1,4 +1,4 @@
-"""Conformance: limits, the end of a bus, and what a durable one keeps."""
+"""Conformance: limits, closing, and the durability of a durable bus."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class EndConformance(BusSuite):
 
 
 class RestartConformance(BusSuite):
-    """A durable bus, closed and made again."""
+    """A durable bus that is closed and created again."""
 
     async def test_unsettled_messages_are_delivered_again_in_order(
         self, tmp_path: Path, bus: Bus, notes: Notes

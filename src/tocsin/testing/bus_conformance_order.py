@@ -1,4 +1,4 @@
-"""Conformance: who gets what, in which order, in which batches, and how often."""
+"""Conformance: which subscription gets which message, in which order and batches, and how often."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class OrderConformance(BusSuite):
 
 
 class DuplicateConformance(BusSuite):
-    """The same envelope more than once."""
+    """The same envelope posted more than once."""
 
     async def test_a_duplicate_of_a_message_being_handled_is_settled_with_it(self, bus: Bus, notes: Notes) -> None:
         handling = Handling(notes)

@@ -15,7 +15,7 @@ from tocsin.testing.bus_conformance_base import TIMEOUT_US, BusSuite, Notes, mes
 
 
 class Responding:
-    """A responder that echoes, with the number doubled, and takes notes."""
+    """A recording responder that replies with the doubled number."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -63,7 +63,8 @@ class RequestConformance(BusSuite):
         assert [len(batch) for batch in responding.batches] == [1, 3]
 
     async def settle(self, bus: Bus, notes: Notes) -> None:
-        """Returns when the commands sent before have arrived: another one that nobody answers made the same way."""
+        """Returns when earlier commands have arrived: sends another command, for which there is no responder, after
+        them."""
         with pytest.raises(BusUnavailable):
             await bus.request(message("a", 0, "Unknown"), TIMEOUT_US)
 

@@ -1,4 +1,4 @@
-"""Service calls over HTTP with the parts behind them: the bus, orchestration and a database."""
+"""Service calls over HTTP with the bus, orchestration and a database behind them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NoKeys:
 
 @dataclass
 class Tenant:
-    """One tenant's way in."""
+    """A client of one tenant."""
 
     client: httpx.AsyncClient
     tenant_id: str
@@ -81,7 +81,7 @@ class Tenant:
 
 @dataclass
 class World:
-    """Everything but timer and execution: calls come as far as their order to execute."""
+    """Everything except timer and execution: calls get as far as the order to execute them."""
 
     client: httpx.AsyncClient
     new_id: Uuid7Source
@@ -239,7 +239,7 @@ async def test_tenants_do_not_see_each_others_calls(world: World) -> None:
     assert await stranger.names() == await stranger.names("?tag=a") == []
     for method, rest in (("GET", ""), ("GET", "/trace"), ("DELETE", ""), ("PUT", "/tags/x"), ("DELETE", "/tags/a")):
         assert await stranger.status(method, f"/{call_id}{rest}") == 404
-    # Ids belong to their tenants: the same one elsewhere is another call.
+    # Ids belong to their tenants: the same id in another tenant is another call.
     await stranger.submit(serviceCallId=call_id, name="theirs")
     assert (await tenant.names(), await stranger.names()) == (["n"], ["theirs"])
     assert (await tenant.get(f"/{call_id}"))["tags"] == ["a"]
@@ -248,7 +248,7 @@ async def test_tenants_do_not_see_each_others_calls(world: World) -> None:
 async def test_a_trace_shows_what_a_request_led_to(world: World) -> None:
     tenant = world.tenant()
     spec = {**SPEC, "headers": {"authorization": "Bearer hunter2"}, "url": "https://a.example/x?token=hunter2"}
-    # To be executed now: the order to execute carries the request.
+    # Runs now: the order to execute contains the request.
     submitted = await tenant.submit(requestSpec=spec, dueAt=None)
     trace = await tenant.get(f"/{submitted['serviceCallId']}/trace")
     assert (trace["serviceCallId"], trace["correlationId"]) == (submitted["serviceCallId"], submitted["correlationId"])

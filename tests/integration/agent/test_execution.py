@@ -466,7 +466,7 @@ async def test_an_order_that_cannot_be_logged_fails_alone() -> None:
         assert isinstance(first.settled, DefiniteFailure)
         assert second.settled == "acked"
         assert (bench.executor.in_flight, len(service.arrivals)) == (0, 1)
-        await bench.run(first)  # The bus gives it again.
+        await bench.run(first)  # The bus delivers it again.
 
 
 async def test_a_commit_with_unknown_outcome_neither_loses_nor_repeats_a_call() -> None:

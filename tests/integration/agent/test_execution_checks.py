@@ -1,4 +1,4 @@
-"""What Execution answers when it is asked how an execution ended, and what it refuses to begin."""
+"""How the execution module answers CheckExecution, and which orders it refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_a_logged_end_is_published_again() -> None:
         assert [type(end) for end in ends] == [ExecutionSucceeded] * 2 + [ExecutionFailed] * 2
         for order, end in zip(orders, ends, strict=True):
             (again,) = await bench.check(order)
-            # The log doesn't keep the latency; it says when the execution began.
+            # The log does not store the latency; it has the start of the execution.
             assert _without_latency(again) == _without_latency(end)
         assert len(service.arrivals) == 4
 

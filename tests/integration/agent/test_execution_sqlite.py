@@ -19,7 +19,7 @@ from tocsin.agent.events import ExecutionFinished, ExecutionsInterrupted
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    """A migrated file."""
+    """A migrated database file."""
     opened = SqliteDatabase(make_url(f"sqlite:///{tmp_path}/agent.db"), SqlSettings())
     await opened.open()
     yield opened
@@ -27,7 +27,7 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 
 async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
-    """The calls that the orders are for: the log refers to them."""
+    """Inserts the calls of the orders: the log refers to them."""
 
     def work(connection: Connection) -> None:
         columns = [row[1] for row in connection.execute(text("PRAGMA table_info(service_calls)")) if row[3]]

@@ -1,4 +1,4 @@
-"""What the bus keeps on a NATS server, and what it does about things that others do there."""
+"""What the bus stores on a NATS server, and how it reacts to changes by other programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 
 @pytest.fixture
 def prefix() -> str:
-    """Subjects of the test's own on the shared server."""
+    """A subject prefix for this test only on the shared server."""
     return "t" + _prefixes().replace("-", "")[-24:]
 
 
@@ -40,7 +40,7 @@ def notes() -> Notes:
 
 @pytest_asyncio.fixture
 async def raw(shared_nats: NatsServer) -> AsyncIterator[Client]:
-    """Somebody else on the server."""
+    """Another client of the server."""
     client = await nats_py.connect(shared_nats.url)
     yield client
     await client.close()
@@ -57,7 +57,7 @@ async def api(client: Client, subject: str, request: dict[str, Any] | None = Non
 
 
 async def stored(client: Client, stream: str, sequence: int) -> tuple[str, bytes, str]:
-    """Subject, payload and headers."""
+    """Subject, payload and headers of stored messages."""
     kept = (await api(client, f"STREAM.MSG.GET.{stream}", {"seq": sequence}))["message"]
     return kept["subject"], b64decode(kept["data"]), b64decode(kept["hdrs"]).decode()
 
@@ -247,7 +247,7 @@ async def test_after_a_crash_the_furthest_consumer_counts(
     await handling.until_handled(sent)
     await until_waiting(first, 0)
     await first.close()
-    # The consumer that should have gone: it has acknowledged nothing.
+    # The consumer that should have been deleted: it has acknowledged nothing.
     stream = f"TOCSIN_{prefix.upper()}"
     config = {"name": "one-7", "durable_name": "one-7", "ack_policy": "explicit", "deliver_policy": "all"}
     await api(raw, f"CONSUMER.CREATE.{stream}.one-7", {"stream_name": stream, "config": config, "action": "create"})

@@ -1,4 +1,4 @@
-"""Shards change hands while callbacks take long: nobody's timer waits for them, and none of them is made twice."""
+"""Shards move while callbacks are slow: no timer waits for the callbacks, and none of them is repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.model.instants import format_instant
 
 SLOW, QUICK = 40, 300
 SLOW_S, TIMEOUT_S = 14.0, 16
-#: Whoever waited for the slow callbacks would be later than that; a hand-over takes a small part of it.
+#: A timer that waited for the slow callbacks would be later than this; a handover takes a small part of it.
 LATE_US_MAX = 7_000_000
 
 
@@ -72,7 +72,7 @@ async def test_shards_move_while_callbacks_are_slow(leaves: bool, tmp_path: Path
                 return len(arrivals("quick")) == QUICK
 
             await until(all_rang)
-            # Longer than what would make a callback that was handed over be made again.
+            # Longer than the time after which a callback that was handed over would be repeated.
             await asyncio.sleep(max((began - now_us()) / 1e6 + TIMEOUT_S + MARGIN_US / 1e6 + 3, 0))
             late = {path: at - due[path[1:]] for path, at in receiver.arrivals if path.startswith("/quick")}
             assert max(late.values()) < LATE_US_MAX, sorted(late.values())[-20:]

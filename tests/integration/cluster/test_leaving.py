@@ -1,4 +1,4 @@
-"""A node that leaves: whoever could connect to it gets an answer."""
+"""A node that stops answers every connection it has accepted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CLIENTS = 200
 
 async def test_a_leaving_node_answers_accepted_connections(tmp_path: Path, postgresql_url: str) -> None:
     server = node(tmp_path, "one", postgresql_url)
-    # Long enough that a client which has connected sends its request within it, also on a busy machine.
+    # Long enough for a connected client to send its request, also on a busy machine.
     server.env["TOCSIN_CLUSTER_LEAVE_DELAY"] = "3s"
     answers: Counter[str] = Counter()
 
     async def ask_again_and_again(begun: asyncio.Event) -> None:
-        """A connection for each request, until there are no more."""
+        """Opens a connection for each request, until none is accepted."""
         while True:
             client = Client(server.address)
             try:

@@ -1,4 +1,4 @@
-"""What one node changes of a namespace, every node goes by once it is acknowledged."""
+"""Once a change of a namespace at one node is acknowledged, every node applies it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_signed(headers: dict[str, str]) -> bool:
 async def test_timers_of_a_namespace_created_at_another_node_are_signed_from_the_first(
     tmp_path: Path, postgresql_url: str
 ) -> None:
-    """A receiver that verifies refuses an unsigned call for good."""
+    """A receiver that verifies signatures refuses an unsigned call permanently."""
     signed: dict[str, bool] = {}
 
     def verify(body: dict[str, object], headers: dict[str, str]) -> tuple[int, bytes]:
@@ -85,7 +85,7 @@ async def test_no_callback_starts_on_any_node_after_an_acknowledged_pause(tmp_pa
         acknowledged = now_us()
         assert (status, answered["paused"]) == (200, True)
         assert acknowledged < began + 5_000_000
-        # Longer than a node's knowledge of namespaces may last.
+        # Longer than a node may use what it knows of namespaces.
         await asyncio.sleep(max(began + 6_500_000 - now_us(), 0) / 1e6)
         assert [instant - acknowledged for instant in fired if instant > acknowledged] == []
         client.close()

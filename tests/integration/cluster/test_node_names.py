@@ -1,4 +1,4 @@
-"""Two living nodes of one name: told in the log, by the API, the command and the page. A restart is none."""
+"""Two live nodes with the same name are reported in the log, by the API, the command and the page. A restart is not."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tests.support.cluster import node, running, until, view
 from tests.support.command import command
 from tests.support.server import ServerProcess
 
-#: Soon enough for a test, and long enough for a machine with much else to do.
+#: Short enough for a test, and long enough for a busy machine.
 TIMES = {"TOCSIN_MEMBER_TIMEOUT": "3s", "TOCSIN_NODE_LEASE": "2s", "TOCSIN_NAME_WARNING_INTERVAL": "1h"}
 
 
 def named(folder: Path, place: str, name: str, store: str) -> ServerProcess:
-    """A node of that name, with a folder of its own."""
+    """A node with that name and its own folder."""
     server = node(folder, place, store)
     server.env |= {**TIMES, "TOCSIN_NODE_NAME": name, "TOCSIN_LOG_FORMAT": "json"}
     return server
 
 
 def warnings(server: ServerProcess) -> list[dict[str, Any]]:
-    """What its log says of names that several nodes have."""
+    """The log's warnings about shared node names."""
     lines = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
     return [line for line in lines if line["event"] == "node name shared"]
 
 
 async def incarnation(server: ServerProcess) -> str:
-    """The node's own, as soon as it has read who there is."""
+    """The node's incarnation, once it has read the members."""
     found: list[str] = []
 
     async def is_known() -> bool:
@@ -42,7 +42,7 @@ async def incarnation(server: ServerProcess) -> str:
 
 
 async def sharing(server: ServerProcess) -> list[str]:
-    """Incarnations of the nodes that, as this one sees it, share their name."""
+    """The incarnations of the nodes that share their name, as this node reports them."""
     return sorted(each["incarnation"] for each in (await view(server))["nodes"] if each["sharesName"])
 
 
@@ -66,7 +66,7 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
         assert "2 living nodes are called same" in page
-        # Once one is gone nobody is accused any more.
+        # Once one of them is gone, nothing is reported any more.
         assert await two.stop() == 0
 
         async def settled() -> bool:
@@ -93,6 +93,6 @@ async def test_a_restarted_node_is_not_reported_as_sharing_its_name(tmp_path: Pa
             return not any(each["alive"] for each in nodes if each["incarnation"] == former)
 
         await until(former_is_dead)
-        # The former row was there beside the new one: it isn't for want of two that nothing was said.
+        # The former row existed beside the new one, so the missing warning is not for want of two nodes.
         assert seen == {former}
         assert warnings(one) == warnings(other) == []

@@ -1,4 +1,4 @@
-"""Nodes on one database: any of them serves any request."""
+"""Nodes on one database: each serves every request."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_a_node_without_shards_serves_requests(tmp_path: Path, postgresql_
 
 
 async def _without_shards(one: ServerProcess, two: ServerProcess) -> ServerProcess:
-    """Which of the two owns none, once somebody owns one."""
+    """The one of two nodes that owns no shard, once the other owns one."""
     seen: dict[str | None, int] = {}
 
     async def settled() -> bool:
@@ -131,7 +131,7 @@ async def test_a_wrong_secret_is_refused(tmp_path: Path, postgresql_url: str) ->
     two = node(tmp_path, "two", postgresql_url, secret="another secret, a wrong one")
     async with running(one, two):
         await shared_by([one], {"one", "two"})
-        # A write for a shard of the other node finds nobody who takes it, and says so at the end of its time.
+        # A write for a shard of the other node finds no owner that accepts it, and fails at its deadline.
         clients = [Client(two.address) for _ in range(8)]
         answers = await asyncio.gather(
             *(

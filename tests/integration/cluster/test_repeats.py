@@ -1,4 +1,4 @@
-"""Creates that are sent again, to whichever node: one firing, whatever happens between."""
+"""Repeated creates at any node fire once, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_repeated_create_fires_once_despite_a_killed_node(tmp_path: Path
         second = await send_all(two)
         assert [timer["executeAt"] for timer in second] == [timer["executeAt"] for timer in first]
         await one.kill()
-        # Some are to fire now, and their shards have no owner for a while.
+        # Some are due now, and their shards have no owner for a while.
         await asyncio.gather(send_all(two), send_all(three))
         await until(all_are_over)
         fired = {name: set(found) for name, found in ids.items()}
@@ -71,5 +71,5 @@ async def test_a_repeated_create_fires_once_despite_a_killed_node(tmp_path: Path
             status, page = await asking.post("/api/v1/timers/list", {"namespace": name, "status": "pending"})
             assert (status, page["timers"]) == (200, [])
         asking.close()
-        # Nothing is pending, so that nothing more can come.
+        # Nothing is pending, so that nothing more can arrive.
         assert ids == fired

@@ -45,7 +45,7 @@ def _children(server: ServerProcess) -> list[int]:
 async def test_a_dead_worker_is_restarted(workers: ServerProcess) -> None:
     before = _children(workers)
     assert len(before) == 2
-    # As when it is sent to all processes of a terminal: restarts are the parent's business.
+    # As when a terminal signals all its processes: restarts are up to the parent.
     os.kill(before[0], signal.SIGHUP)
     os.kill(before[1], signal.SIGKILL)
 
@@ -66,7 +66,7 @@ async def test_any_worker_serves_agent_requests_and_ends_with_the_parent(workers
     new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
     call = {"name": "later", "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"}, "dueAt": FAR}
     for _ in range(40):
-        # Each over a connection of its own, which any worker may take.
+        # Each over its own connection, which any worker may accept.
         client, tenant = Client(workers.address), new_id()
         status, made = await client.post(f"/api/tenants/{tenant}/service-calls", call)
         assert status == 202, made
