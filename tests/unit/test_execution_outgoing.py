@@ -44,7 +44,7 @@ def test_destinations_take_fair_turns_within_both_limits() -> None:
         slots.add(item)
     first = slots.admit()
     assert [item.destination for item in first] == ["a", "b", "a", "a"]
-    assert (slots.in_flight, slots.waiting) == (4, 4)
+    assert (slots.in_flight, slots.deferred) == (4, 4)
     slots.answered(first[1])
     assert slots.admit() == []  # Its result is not durable yet.
     slots.released()
@@ -53,7 +53,7 @@ def test_destinations_take_fair_turns_within_both_limits() -> None:
     assert [item.destination for item in slots.admit()] == ["a"]
     slots.released()
     assert slots.admit() == []
-    assert (slots.in_flight, slots.waiting) == (3, 3)
+    assert (slots.in_flight, slots.deferred) == (3, 3)
 
 
 def test_a_busy_destination_delays_another_by_one_turn_only() -> None:
@@ -69,14 +69,14 @@ def test_a_busy_destination_delays_another_by_one_turn_only() -> None:
     assert order == ["a", "b", "a", "a"]
 
 
-def test_waiting_items_can_be_removed() -> None:
+def test_deferred_items_can_be_removed() -> None:
     slots: Slots[Item] = Slots(in_flight_max=1, per_destination_max=1)
     items = [Item(name) for name in "abc"]
     for item in items:
         slots.add(item)
     (going,) = slots.admit()
-    assert slots.drop_waiting() == items[1:]
-    assert (slots.in_flight, slots.waiting) == (1, 0)
+    assert slots.drop_deferred() == items[1:]
+    assert (slots.in_flight, slots.deferred) == (1, 0)
     slots.answered(going)
     slots.released()
     assert slots.admit() == []

@@ -205,7 +205,7 @@ class NatsBus:
         except InvalidMessage as error:
             self._completions.add(done, error)
             return
-        if attached.publisher.under_way >= self._limits.waiting_max:
+        if attached.publisher.in_flight >= self._limits.waiting_max:
             self._completions.add(
                 done, BusOverloaded(f"{self._limits.waiting_max} messages wait already (bus.waiting_max)")
             )
@@ -227,7 +227,7 @@ class NatsBus:
     @property
     def waiting(self) -> int:
         """Messages in memory, and messages sent but not confirmed. Messages that only the broker has are not counted."""
-        sent = 0 if self._attached is None else self._attached.publisher.under_way
+        sent = 0 if self._attached is None else self._attached.publisher.in_flight
         return sent + sum(subscription.unsettled for subscription in self._subscriptions.values())
 
     @property
@@ -383,7 +383,7 @@ class NatsBus:
             self._pause_us = min(2 * self._pause_us, self._limits.nats_reconnect_max_us)
             try:
                 await self._attach()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
+            except Exception as error:  # noqa: BLE001 - the next attempt may succeed
                 self._report_connection(connected=False, detail=str(error) or describe(error))
             else:
                 self._report_connection(connected=True, detail=str(self._address))

@@ -191,7 +191,7 @@ class NatsConnection:
                 self._written.set()
                 self._wake.clear()
                 await self._wake.wait()
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing can be sent any more
+        except Exception as error:  # noqa: BLE001 - after any error nothing can be sent
             self._end(_text(error))
 
     async def _send_one(self, subject: str, payload: bytes, reply: str, headers: dict[str, str] | None) -> None:

@@ -37,7 +37,7 @@ class NatsPublisher:
         self._completions = completions
         self._inbox = ""
         self._tokens = count()
-        self._under_way: dict[str, Done] = {}
+        self._in_flight: dict[str, Done] = {}
         self._deadlines: deque[tuple[float, str]] = deque()
 
     async def open(self) -> None:
@@ -46,22 +46,22 @@ class NatsPublisher:
         await self._connection.listen(f"{self._inbox}.*", self._confirmed)
 
     @property
-    def under_way(self) -> int:
+    def in_flight(self) -> int:
         """Messages sent and neither confirmed nor failed."""
-        return len(self._under_way)
+        return len(self._in_flight)
 
     def send(self, subject: str, payload: bytes, headers: dict[str, str], now_s: float, done: Done) -> None:
         """Sends one message. `now_s` is the event loop's time."""
         token = str(next(self._tokens))
-        self._under_way[token] = done
+        self._in_flight[token] = done
         self._deadlines.append((now_s + self._timeout_s, token))
         self._connection.send(subject, payload, f"{self._inbox}.{token}", headers)
 
     def expire(self, now_s: float) -> None:
         """Fails messages that the broker has not confirmed in time."""
         deadlines = self._deadlines
-        while deadlines and (deadlines[0][0] <= now_s or deadlines[0][1] not in self._under_way):
-            done = self._under_way.pop(deadlines.popleft()[1], None)
+        while deadlines and (deadlines[0][0] <= now_s or deadlines[0][1] not in self._in_flight):
+            done = self._in_flight.pop(deadlines.popleft()[1], None)
             if done is not None:
                 last = self._connection.last_error
                 text = f"NATS did not confirm the message within {self._timeout_s:g} s (bus.nats_publish_timeout)"
@@ -69,13 +69,13 @@ class NatsPublisher:
 
     def end(self, reason: str) -> None:
         """The connection has ended: fails all messages in flight."""
-        under_way, self._under_way = self._under_way, {}
+        in_flight, self._in_flight = self._in_flight, {}
         self._deadlines.clear()
-        for done in under_way.values():
+        for done in in_flight.values():
             self._completions.add(done, BusUnavailable(f"the connection to NATS ended: {reason}"))
 
     def _confirmed(self, message: Msg) -> None:
-        done = self._under_way.pop(message.subject.rpartition(".")[2], None)
+        done = self._in_flight.pop(message.subject.rpartition(".")[2], None)
         if done is not None:
             self._completions.add(done, _failure(message))
 

@@ -138,7 +138,9 @@ class Router:
                 entry = waiting[0]
                 if entry.write.deadline_us <= now:
                     waiting.popleft()
-                    entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
+                    entry.settle(
+                        RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
+                    )
                 elif self._dispatch(entry.write, entry.settle):
                     waiting.popleft()
                 else:
@@ -148,7 +150,9 @@ class Router:
 
     def _requeue(self, shard_id: int, entry: _Waiting, now: int) -> None:
         if entry.write.deadline_us <= now:
-            entry.settle(RequestExpired(f"nobody took shard {shard_id} within the request's time"))
+            entry.settle(
+                RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
+            )
             return
         self._by_shard.setdefault(shard_id, deque()).append(entry)
         self._count += 1

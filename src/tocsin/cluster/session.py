@@ -69,7 +69,7 @@ class PeerSession:
         self._last_id = 0
         self._number = 0
         self._ticks: dict[int, int] = {}
-        self._under_way = 0
+        self._in_flight = 0
         self._answers: list[WriteResult] = []
         self._flush_planned = False
         self._timer: asyncio.TimerHandle | None = None
@@ -152,7 +152,7 @@ class PeerSession:
             if op.id <= self._last_id:
                 continue
             self._last_id = op.id
-            self._under_way += 1
+            self._in_flight += 1
             try:
                 if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:
                     # The sender may have died meanwhile, and its client may have written again through another node.
@@ -164,7 +164,7 @@ class PeerSession:
                     unread.append((op, write))
             except TocsinError as error:
                 self._answered(op.id, False, error)
-        if self._under_way:
+        if self._in_flight:
             self.quiet.clear()
         if unread:
             self._spawn(self._accept_informed(unread))
@@ -218,7 +218,7 @@ class PeerSession:
     # ------------------------------------------------------------------ results
 
     def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
-        self._under_way -= 1
+        self._in_flight -= 1
         self._answers.append(encode_result(number, result, brief=brief))
         if not self._flush_planned:
             self._flush_planned = True
@@ -230,7 +230,7 @@ class PeerSession:
         if not self._void:
             for frame in self._frames(answers):
                 self._channel.send(encode(WriteResults(frame)))
-        if not self._under_way:
+        if not self._in_flight:
             self.quiet.set()
 
     def _frames(self, answers: list[WriteResult]) -> Iterator[list[WriteResult]]:

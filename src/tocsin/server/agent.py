@@ -75,7 +75,7 @@ class ServiceAgent:
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
-        self._turns: asyncio.Task[None] | None = None
+        self._takeover_task: asyncio.Task[None] | None = None
         self._leaving = False
         self._requests = 0
         self._quiet = asyncio.Event()
@@ -109,16 +109,16 @@ class ServiceAgent:
         if self._database is not None:
             await self._begin(self._database)
         if self._can_stand_by(self._database or self._new_database()):
-            self._turns = asyncio.create_task(self._take_turns(), name="agent-turns")
+            self._takeover_task = asyncio.create_task(self._takeover_loop(), name="agent-takeover")
 
     async def stop(self) -> None:
         """Stops in the order in which calls flow: nothing new falls due, requests in flight end, and resulting messages
         are sent as far as possible. Commands are accepted until the requests have ended. Then another node may start.
         Idempotent."""
-        if self._turns is not None:
-            self._turns.cancel()
-            await asyncio.gather(self._turns, return_exceptions=True)
-            self._turns = None
+        if self._takeover_task is not None:
+            self._takeover_task.cancel()
+            await asyncio.gather(self._takeover_task, return_exceptions=True)
+            self._takeover_task = None
         await self._hand_over()
 
     @contextlib.contextmanager
@@ -146,25 +146,25 @@ class ServiceAgent:
         """False for timers in an engine that other nodes do not share: a takeover would lose them."""
         return database.shared and (self._timers_shared or self._settings.agent_timer == "polling")
 
-    async def _take_turns(self) -> None:
+    async def _takeover_loop(self) -> None:
         while True:
             pause_s = 0.0
-            # A node that runs the agent hands it over in `_have_a_turn`.
-            while self._database is None and self._better_elsewhere():  # noqa: ASYNC110 -- the engine tells nobody
+            # A node that runs the agent hands it over in `_run_turn`.
+            while self._database is None and self._should_hand_over():  # noqa: ASYNC110 -- the engine has no signal for it
                 await asyncio.sleep(self._sql.lock_check_s)
             try:
-                self._observe(AgentLeadershipLost(await self._have_a_turn()))
-            except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
-                self._step_failed("taking over", error)
+                self._observe(AgentLeadershipLost(await self._run_turn()))
+            except Exception as error:  # noqa: BLE001 -- whatever fails, it is tried again
+                self._step_failed("takeover", error)
                 # Gives another node time to take over.
                 pause_s = self._sql.takeover_pause_s
             try:
-                await self._give_up()
+                await self._abandon()
             except Exception as error:  # noqa: BLE001 -- as above
-                self._step_failed("standing by", error)
+                self._step_failed("standby", error)
             await asyncio.sleep(pause_s)
 
-    async def _have_a_turn(self) -> str:
+    async def _run_turn(self) -> str:
         """Waits for the database unless this node holds it, runs the agent, and returns why the turn ended."""
         if self._database is None:
             database = self._new_database()
@@ -174,7 +174,7 @@ class ServiceAgent:
         lost = asyncio.create_task(self._database.lost())
         try:
             while not lost.done():
-                if self._better_elsewhere():
+                if self._should_hand_over():
                     await self._hand_over()
                     return "this node's clock deviates from the store's; other nodes' clocks do not"
                 await asyncio.wait({lost}, timeout=self._sql.lock_check_s)
@@ -182,7 +182,7 @@ class ServiceAgent:
         finally:
             lost.cancel()
 
-    def _better_elsewhere(self) -> bool:
+    def _should_hand_over(self) -> bool:
         """Whether a node whose clock is right should run the agent instead."""
         return self._service is not None and self._service.clock_distrusted
 
@@ -225,7 +225,7 @@ class ServiceAgent:
         self._modules = None
         await self._close_database()
 
-    async def _give_up(self) -> None:
+    async def _abandon(self) -> None:
         if self._modules is not None:
             await self._modules.abandon()
             self._modules = None

@@ -182,7 +182,7 @@ class BusSuite:
         yield bus
         await bus.close()
 
-    async def bring(self, bus: Bus, envelopes: Sequence[Envelope], waiting: int) -> None:
+    async def post_and_wait(self, bus: Bus, envelopes: Sequence[Envelope], waiting: int) -> None:
         """Posts the messages. Returns when `waiting` messages are unsettled in this process."""
         if self.durable:
             await bus.publish(envelopes)
@@ -200,5 +200,5 @@ class BusSuite:
 async def until_waiting(bus: Bus, count: int) -> None:
     """Returns when this many messages are unsettled. A bus does not report arrivals, so this polls."""
     async with asyncio.timeout(60):
-        while bus.waiting != count:  # noqa: ASYNC110 - there is nothing to be told by
+        while bus.waiting != count:  # noqa: ASYNC110 - a bus does not report arrivals
             await asyncio.sleep(0.002)

@@ -206,7 +206,7 @@ class SettlingConformance(BusSuite):
         bus.post(first, lambda error: None)
         await notes.until(lambda: handling.running == 1)
         sent = [message(f"a{i}") for i in range(3)]
-        await self.bring(bus, sent, 4)
+        await self.post_and_wait(bus, sent, 4)
         handling.gate.set()
         await handling.until_handled([sent[2]])
         await until_waiting(bus, 1)

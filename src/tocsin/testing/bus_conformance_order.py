@@ -50,7 +50,7 @@ class DeliveryConformance(BusSuite):
         bus.post(first, lambda error: None)
         await notes.until(lambda: handling.running == 1)
         others = [message(f"a{i}") for i in range(30)]
-        await self.bring(bus, others, 31)
+        await self.post_and_wait(bus, others, 31)
         handling.gate.set()
         await handling.until_handled(others)
         assert [len(batch) for batch in handling.batches] == [1, 20, 10]
@@ -62,7 +62,7 @@ class DeliveryConformance(BusSuite):
         handling.gate.clear()
         flood = [message("flood", i) for i in range(30)]
         single = message("single")
-        await self.bring(bus, [*flood, single], 31)
+        await self.post_and_wait(bus, [*flood, single], 31)
         handling.gate.set()
         await handling.until_handled([*flood, single])
         assert handling.handled.index(single) <= 2

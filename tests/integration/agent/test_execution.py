@@ -84,7 +84,7 @@ async def test_a_successful_execution_is_logged_and_reported() -> None:
         assert isinstance(finished, ExecutionFinished)
         assert (begun.execution_id, begun.destination) == (execution_id, service.url.removesuffix("/do"))
         assert (finished.result, finished.correlation_id) == ("succeeded", "corr")
-        assert (bench.executor.in_flight, bench.executor.waiting) == (0, 0)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (0, 0)
 
 
 async def test_each_execution_is_signed_with_the_secret_current_at_its_time() -> None:
@@ -372,7 +372,7 @@ async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
         orders = [bench.order(service.url) for _ in range(100)]
         bench.log.open.clear()
         publishing = asyncio.ensure_future(bus.publish([order.envelope for order in orders]))
-        await bench.changes.until(lambda: bench.executor.waiting > 0)
+        await bench.changes.until(lambda: bench.executor.deferred > 0)
         assert not publishing.done()
         bench.log.open.set()
         go.set()
@@ -399,14 +399,14 @@ async def test_executions_stay_within_the_limits() -> None:
         orders = [bench.order(one.url) for _ in range(10)] + [bench.order(two.url) for _ in range(10)]
         await bench.hand_over(*orders)
         await bench.changes.until(lambda: one.under_way + two.under_way == 5)
-        assert (bench.executor.in_flight, bench.executor.waiting) == (5, 15)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (5, 15)
         assert (one.under_way, two.under_way) == (3, 2)
         assert [order.settled for order in orders].count(None) == 15
         for _ in range(20):
             go.release()
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
         assert max(one.under_way_max, two.under_way_max) <= 3
-        assert (bench.executor.in_flight, bench.executor.waiting) == (0, 0)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (0, 0)
 
 
 async def test_a_hanging_destination_does_not_block_another() -> None:
@@ -416,7 +416,7 @@ async def test_a_hanging_destination_does_not_block_another() -> None:
         await bench.changes.until(lambda: slow.under_way == 4)
         await bench.run(*[bench.order(quick.url) for _ in range(30)])
         assert (len(slow.arrivals), len(quick.arrivals)) == (4, 30)
-        assert (bench.executor.in_flight, bench.executor.waiting) == (4, 46)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (4, 46)
 
 
 # -- a database that fails
@@ -491,7 +491,7 @@ async def test_results_waiting_for_the_database_occupy_slots() -> None:
         orders = [bench.order(service.url) for _ in range(7)]
         await bench.hand_over(*orders)
         await bench.changes.until(lambda: len(service.arrivals) == 3)
-        assert (bench.executor.in_flight, bench.executor.waiting) == (3, 4)
+        assert (bench.executor.in_flight, bench.executor.deferred) == (3, 4)
         assert not any(bench.has_ended(bench.execution_id(order)) for order in orders)
         bench.log.finish_failures.clear()
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))

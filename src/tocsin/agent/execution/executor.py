@@ -83,12 +83,12 @@ class Executor:
         return self._slots.in_flight
 
     @property
-    def waiting(self) -> int:
+    def deferred(self) -> int:
         """Orders that wait for a slot."""
-        return self._slots.waiting
+        return self._slots.deferred
 
     def knows(self, execution_id: str) -> bool:
-        """Whether its order is in memory: waiting, in flight, or its end not logged yet."""
+        """Whether its order is in memory: deferred, in flight, or its end not logged yet."""
         return execution_id in self._orders
 
     async def recover(self) -> int:
@@ -123,7 +123,7 @@ class Executor:
         had not begun stay unacknowledged and are delivered again. Idempotent.
         """
         self._draining = True
-        for order in self._slots.drop_waiting():
+        for order in self._slots.drop_deferred():
             del self._orders[order.execution_id]
         for order in self._beginnings.take_back():
             self._drop(order)

@@ -18,17 +18,17 @@ B = TypeVar("B", bound=Bound)
 class _Destination(Generic[B]):
     """`queued`: it is in the rotation."""
 
-    __slots__ = ("in_flight", "name", "queued", "waiting")
+    __slots__ = ("deferred", "in_flight", "name", "queued")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.in_flight = 0
         self.queued = False
-        self.waiting: deque[B] = deque()
+        self.deferred: deque[B] = deque()
 
 
 class Slots(Generic[B]):
-    """Admits waiting items within both limits. Destinations that have waiting items and free slots take turns, one item
+    """Admits deferred items within both limits. Destinations that have deferred items and free slots take turns, one item
     each.
 
     The slot of the destination is free when the destination has answered; the slot of the total is free only when the
@@ -43,15 +43,15 @@ class Slots(Generic[B]):
         #: Items that were admitted and not released.
         self.in_flight = 0
         #: Items that wait.
-        self.waiting = 0
+        self.deferred = 0
 
     def add(self, item: B) -> None:
-        """Adds a waiting item; `admit` returns it when its turn comes."""
+        """Adds a deferred item; `admit` returns it when its turn comes."""
         destination = self._destinations.get(item.destination)
         if destination is None:
             destination = self._destinations[item.destination] = _Destination(item.destination)
-        destination.waiting.append(item)
-        self.waiting += 1
+        destination.deferred.append(item)
+        self.deferred += 1
         self._rotate(destination)
 
     def admit(self) -> list[B]:
@@ -60,10 +60,10 @@ class Slots(Generic[B]):
         while self._rotation and self.in_flight < self._in_flight_max:
             destination = self._rotation.popleft()
             destination.queued = False
-            admitted.append(destination.waiting.popleft())
+            admitted.append(destination.deferred.popleft())
             destination.in_flight += 1
             self.in_flight += 1
-            self.waiting -= 1
+            self.deferred -= 1
             self._rotate(destination)
         return admitted
 
@@ -72,26 +72,26 @@ class Slots(Generic[B]):
         destination = self._destinations[item.destination]
         destination.in_flight -= 1
         self._rotate(destination)
-        if destination.in_flight == 0 and not destination.waiting:
+        if destination.in_flight == 0 and not destination.deferred:
             del self._destinations[destination.name]
 
     def released(self) -> None:
         """One admitted item has ended."""
         self.in_flight -= 1
 
-    def drop_waiting(self) -> list[B]:
-        """Removes and returns all waiting items."""
-        waiting = [item for destination in self._destinations.values() for item in destination.waiting]
+    def drop_deferred(self) -> list[B]:
+        """Removes and returns all deferred items."""
+        deferred = [item for destination in self._destinations.values() for item in destination.deferred]
         self._rotation.clear()
-        self.waiting = 0
+        self.deferred = 0
         for destination in list(self._destinations.values()):
-            destination.waiting.clear()
+            destination.deferred.clear()
             destination.queued = False
             if destination.in_flight == 0:
                 del self._destinations[destination.name]
-        return waiting
+        return deferred
 
     def _rotate(self, destination: _Destination[B]) -> None:
-        if destination.waiting and not destination.queued and destination.in_flight < self._per_destination_max:
+        if destination.deferred and not destination.queued and destination.in_flight < self._per_destination_max:
             destination.queued = True
             self._rotation.append(destination)

@@ -67,7 +67,7 @@ class Watchdog:
                 return
             try:
                 await work()
-            except Exception as error:  # noqa: BLE001 -- whatever fails in one round, the next has to come
+            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
                 self._observe(AgentStepFailed(step, f"{type(error).__name__}: {error}"))
 
     # ------------------------------------------------------------------ overdue calls

@@ -227,7 +227,7 @@ class OutboxDispatcher:
                 try:
                     await self._search()
                     failures = 0
-                except Exception as error:  # noqa: BLE001 -- whatever fails in one search, the next has to come
+                except Exception as error:  # noqa: BLE001 -- the next search has to run whatever fails in this one
                     failures += 1
                     self._observe(AgentStepFailed("outbox read", f"{type(error).__name__}: {error}"))
                     pause_us = limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32)
@@ -277,8 +277,8 @@ class OutboxDispatcher:
         the next search finds them."""
         if not self._behind or self._appended_meanwhile is None:
             return
-        told, self._behind = self._appended_meanwhile, False
-        self._appended(told)
+        rows, self._behind = self._appended_meanwhile, False
+        self._appended(rows)
 
     # ------------------------------------------------------------------ retention
 
@@ -289,7 +289,7 @@ class OutboxDispatcher:
             await self._purger.wait(limits.purge_interval_us)
             try:
                 await self.purge()
-            except Exception as error:  # noqa: BLE001 -- whatever fails in one round, the next has to come
+            except Exception as error:  # noqa: BLE001 -- the next round has to run whatever fails in this one
                 self._observe(AgentStepFailed("outbox purge", f"{type(error).__name__}: {error}"))
 
     async def purge(self) -> int:

@@ -110,7 +110,7 @@ class PublishAcks:
                 await self._write()
                 failures = 0
                 await self._pause(limits.outbox_mark_interval_us)
-            except Exception as error:  # noqa: BLE001 -- whatever fails now has to be tried again
+            except Exception as error:  # noqa: BLE001 -- whatever fails is tried again
                 failures += 1
                 self._observe(AgentStepFailed("outbox mark", f"{type(error).__name__}: {error}"))
                 pause_us = limits.outbox_backoff_initial_us * 2 ** min(failures - 1, 32)

@@ -44,7 +44,7 @@ class PollingTimers:
         self._polled_at = 0
         self._rest_us = 0
         # Found and not yet marked, by call and due time: a call may have its next schedule before the last one is marked.
-        self._under_way: set[Schedule] = set()
+        self._in_flight: set[Schedule] = set()
         # Everything due before this was found; and the earliest instant that was scheduled since the current poll began.
         self._found_to = INSTANT_MIN
         self._arrived_at: int | None = None
@@ -92,7 +92,7 @@ class PollingTimers:
                 more = await self._poll()
                 if not self._publishing:
                     self._failures = 0
-            except Exception as error:  # noqa: BLE001 -- whatever fails in one poll, the next has to come
+            except Exception as error:  # noqa: BLE001 -- the next poll has to run whatever fails in this one
                 self._failed(error)
             if self._failures:
                 await self._back_off()
@@ -103,7 +103,7 @@ class PollingTimers:
         """One poll: finds what is due and not in progress, and starts publishing it. Returns whether there is probably
         more."""
         limits = self._limits
-        while len(self._under_way) >= limits.polling_in_flight_max:
+        while len(self._in_flight) >= limits.polling_in_flight_max:
             await self._alarm.wait()
             if self._closing:
                 return False
@@ -113,7 +113,7 @@ class PollingTimers:
         self._arrived_at = None
         from_us, now_us = self._found_to, self._clock.now_us()
         # A schedule that is marked during the query may still be in its result.
-        passed_over = {schedule for schedule in self._under_way if schedule[1] >= from_us}
+        passed_over = {schedule for schedule in self._in_flight if schedule[1] >= from_us}
         most = limits.polling_batch_max + len(passed_over)
         found: list[TimerEntry] = []
         tenants = await self._store.due_tenants(from_us, now_us, most)
@@ -152,7 +152,7 @@ class PollingTimers:
     # ------------------------------------------------------------------ publishing and marking
 
     def _start_publishing(self, entries: list[TimerEntry]) -> None:
-        self._under_way.update((entry.key, entry.due_at) for entry in entries)
+        self._in_flight.update((entry.key, entry.due_at) for entry in entries)
         task = asyncio.create_task(self._publish(entries))
         self._publishing.add(task)
         task.add_done_callback(self._publishing.discard)
@@ -186,7 +186,7 @@ class PollingTimers:
             self._release(published)
 
     def _release(self, schedules: Sequence[Schedule]) -> None:
-        self._under_way.difference_update(schedules)
+        self._in_flight.difference_update(schedules)
         # The poller may be waiting for room.
         self._alarm.wake()
 

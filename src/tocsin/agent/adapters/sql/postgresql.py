@@ -95,7 +95,7 @@ class PostgresqlDatabase:
         self._settings = settings
         self._claimant = claimant
         self._commits = _Commits()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._in_progress: set[asyncio.Task[Any]] = set()
         self._engine: AsyncEngine | None = None
         self._lock: LeaderLock | None = None
 
@@ -185,8 +185,8 @@ class PostgresqlDatabase:
 
     async def close(self) -> None:
         """Waits for transactions in progress. Idempotent."""
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+        while self._in_progress:
+            await asyncio.wait(self._in_progress)
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.dispose()
@@ -196,12 +196,12 @@ class PostgresqlDatabase:
 
     async def _run(self, transaction: Coroutine[Any, Any, T]) -> T:
         task = asyncio.create_task(transaction)
-        self._under_way.add(task)
+        self._in_progress.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
+        self._in_progress.discard(task)
         if not task.cancelled():
             # Marks the exception as retrieved: the caller gets it, unless the caller was cancelled.
             task.exception()

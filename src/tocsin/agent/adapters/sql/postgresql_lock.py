@@ -256,7 +256,7 @@ class LeaderLock:
         except asyncpg.UndefinedTableError:
             # The migration that creates the table has not run yet.
             return True
-        except Exception as error:  # noqa: BLE001 -- whatever it is, another session may work
+        except Exception as error:  # noqa: BLE001 -- another session may work
             self._last_error = f"({error})"
             return False
         if beat == "UPDATE 0" and epoch:
@@ -267,7 +267,7 @@ class LeaderLock:
         connection = await self._connect()
         try:
             taken = await connection.fetchval(_TRY, LOCK_KEY)
-            # Without an epoch there is nothing to lose yet: the claim will start the next one, whatever the row says.
+            # Without an epoch there is nothing to lose yet: the claim starts the next one, whatever the row contains.
             epoch = self.epoch
             leader = await self._read_leader(connection)
             if epoch and leader is not None and leader[0] != epoch:

@@ -204,7 +204,7 @@ def _recreate(connection: sa.Connection) -> None:
     )
     for table in reversed(TABLES):
         op.drop_table(f"old_{table}")
-    # Numbers are never given twice, also when the newest rows were gone.
+    # Numbers are never reused, even if the newest rows were deleted.
     op.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
     op.execute(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', {int(last)})")
 
