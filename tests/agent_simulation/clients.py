@@ -52,13 +52,13 @@ class Client:
         )  # fmt: skip
         while not self.accepted:
             self.accepted = await self._try("submit", sent)
-        world.say("accepted", self.number)
+        world.log("accepted", self.number)
         if (self.due_at is not None and rng.random() < 0.15) or (self.policy is not None and rng.random() < 0.3):
             await asyncio.sleep(rng.choice((1, 20, 60)) * rng.random())
             self.deleted = None
             if await self._try("delete", None):
                 self.deleted, self.deleted_at = True, world.now_us()
-                world.say("deleted", self.number)
+                world.log("deleted", self.number)
 
     async def _try(self, action: str, sent: Submission | None) -> bool:
         process = self._world.process

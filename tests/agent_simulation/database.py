@@ -123,7 +123,7 @@ class SimulatedDatabase:
             raise StoreUnavailable("the server had enough")
         lost = rng.random() < tables.unknown_rate
         if lost and rng.random() < 0.5:
-            self._world.say("commit lost")
+            self._world.log("commit lost")
         else:
             result = tables.transaction(work)
         # Results arrive in the order of commits.
@@ -131,7 +131,7 @@ class SimulatedDatabase:
         tables.answers_s = answered_s
         await asyncio.sleep(answered_s - self._world.loop.time())
         if lost or tables.away:
-            self._world.say("commit unknown")
+            self._world.log("commit unknown")
             if unknown is not None:
                 unknown()
             raise OutcomeUnknown("the connection broke during the commit")

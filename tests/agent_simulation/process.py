@@ -88,7 +88,7 @@ class Process:
     async def _start(self) -> None:
         world = self._world
         while not self.over:
-            world.say(self.name, "starts")
+            world.log(self.name, "starts")
             _limits[:] = world.limits, world.bus_limits
             self.database = database = SimulatedDatabase(world, world.tables)
             modules = AgentModules(
@@ -106,11 +106,11 @@ class Process:
             try:
                 await modules.start()
             except Exception as error:  # noqa: BLE001 -- as the node that runs the agent does it
-                world.say(self.name, "did not start", error)
+                world.log(self.name, "did not start", error)
                 await modules.abandon()
                 await asyncio.sleep(3.0)
             else:
-                world.say(self.name, "runs")
+                world.log(self.name, "runs")
                 self.modules = modules
                 return
 

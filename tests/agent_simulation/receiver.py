@@ -41,7 +41,7 @@ class Receivers:
 
     def arrive(self, call: int) -> None:
         """A request arrives."""
-        self.world.say("arrival", call)
+        self.world.log("arrival", call)
         self.arrivals.setdefault(call, []).append(self.world.now_us())
 
     def fate(self, host: str) -> str:
@@ -79,7 +79,7 @@ class SimulatedClient:
             nonlocal finished
             if not finished:
                 finished = True
-                world.say("result", call, what)
+                world.log("result", call, what)
                 receivers.results.setdefault(call, []).append(what)
                 done(Result(outcome, began_us, world.now_us() - began_us))
 

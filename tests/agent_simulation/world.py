@@ -23,9 +23,9 @@ from .bus import BUS_LIMITS, Broker
 from .chaos import Chaos
 from .clients import Client
 from .database import Tables
+from .outcomes import check_outcomes
 from .process import Process, SimulatedSettings
 from .receiver import Receivers
-from .reckoning import reckon
 
 SECOND = 1_000_000
 #: Failures begin within this time; the last one ends some minutes later.
@@ -96,13 +96,13 @@ class World:
 
     # ------------------------------------------------------------------ what happened
 
-    def say(self, *what: object) -> None:
+    def log(self, *what: object) -> None:
         """Adds to the trace."""
         self.trace.append((self.loop.now_us(), *what))
 
     def broken(self, kind: str, detail: str) -> None:
         """A guarantee was violated: the run ends with the first violation."""
-        self.say("VIOLATION", kind, detail)
+        self.log("VIOLATION", kind, detail)
         if self.violation is None:
             self.violation = Violation(kind, detail)
             if self._failed is not None and not self._failed.done():
@@ -110,7 +110,7 @@ class World:
 
     def observe(self, event: AgentEvent) -> None:
         """Observes the modules' events."""
-        self.say(type(event).__name__, *event)
+        self.log(type(event).__name__, *event)
         if isinstance(event, DeadLettered | MessageSuspended):
             self.broken("GIVEN UP", str(event))
         if self.quiet and isinstance(event, CallRescued) and event.action == "dispatched":
@@ -121,7 +121,7 @@ class World:
         if envelope.id not in self._posted:
             self._posted.add(envelope.id)
             self.posts.setdefault(envelope.aggregate_id, []).append(envelope.id)
-            self.say("post", envelope.type, envelope.aggregate_id)
+            self.log("post", envelope.type, envelope.aggregate_id)
 
     def fingerprint(self) -> str:
         """The hash of the trace; equal for equal runs."""
@@ -165,12 +165,12 @@ class World:
         clients = [self.loop.create_task(client.run()) for client in self.clients]
         if not self.quiet:
             await Chaos(self, self.rng("chaos")).run(ACTIVE_S)
-        self.say("repaired")
+        self.log("repaired")
         await asyncio.gather(*clients)
         deadline_s = self.loop.time() + SETTLING_S
         while self.loop.time() < deadline_s and self.tables.rows(_UNFINISHED) != [(0, 0)]:  # noqa: ASYNC110
             await asyncio.sleep(2.0)
-        reckon(self)
+        check_outcomes(self)
 
 
 _UNFINISHED = """

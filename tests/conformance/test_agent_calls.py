@@ -149,8 +149,8 @@ async def test_overdue_calls_are_found_the_earliest_first(database: AgentDatabas
 
 
 async def test_a_failed_transaction_is_rolled_back(database: AgentDatabase) -> None:
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
     old, new = call(), call(tags=("t",))
     await insert(database, old)
 
@@ -165,7 +165,7 @@ async def test_a_failed_transaction_is_rolled_back(database: AgentDatabase) -> N
     assert await load(database, old.key) == old
     assert await load(database, new.key) is None
     assert await database.outbox.unpublished(0, 10) == []
-    assert told == []
+    assert reported == []
 
 
 async def test_tenants_are_isolated(database: AgentDatabase) -> None:
@@ -225,19 +225,19 @@ async def test_a_reference_requires_a_call_of_the_same_tenant(database: AgentDat
 
 
 async def test_appended_messages_are_announced_after_the_commit_in_order(database: AgentDatabase) -> None:
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
     one = call()
     envelopes = [envelope(one, causation_id=new_id()) for _ in range(300)]
 
     def work(t: Transaction) -> None:
         t.append(envelopes[:200])
         t.append(envelopes[200:])
-        assert told == []
+        assert reported == []
 
     await database.calls.transact(work)
-    assert [row.envelope for row in told] == envelopes
-    assert told == await database.outbox.unpublished(0, 1_000)
-    assert [row.number for row in told] == sorted({row.number for row in told})
+    assert [row.envelope for row in reported] == envelopes
+    assert reported == await database.outbox.unpublished(0, 1_000)
+    assert [row.number for row in reported] == sorted({row.number for row in reported})
     await append(database, envelope(one))
-    assert told[-1].number > told[-2].number
+    assert reported[-1].number > reported[-2].number

@@ -71,8 +71,8 @@ async def test_open_waits_for_an_agent_that_is_closing(tmp_path: Path, shared_po
 async def test_concurrent_transactions_change_a_call_once(database: AgentDatabase) -> None:
     calls = [call() for _ in range(20)]
     await insert(database, *calls)
-    told: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    reported: list[OutboxRow] = []
+    database.outbox.on_appended(reported.extend)
 
     async def start_all(order: list[ServiceCall]) -> set[str]:
         changes = [running(c) for c in order]
@@ -90,12 +90,12 @@ async def test_concurrent_transactions_change_a_call_once(database: AgentDatabas
 
     won = await asyncio.gather(*(start_all(calls[::-1] if n % 2 else calls) for n in range(12)))
     assert sorted(id_ for ids in won for id_ in ids) == sorted(c.service_call_id for c in calls)
-    assert sorted(row.envelope.aggregate_id for row in told) == sorted(c.service_call_id for c in calls)
+    assert sorted(row.envelope.aggregate_id for row in reported) == sorted(c.service_call_id for c in calls)
 
 
 async def test_a_commit_is_reported_even_if_the_caller_was_cancelled(database: AgentDatabase) -> None:
-    told = asyncio.Event()
-    database.outbox.on_appended(lambda rows: told.set())
+    reported = asyncio.Event()
+    database.outbox.on_appended(lambda rows: reported.set())
     waiting = asyncio.create_task(append(database, envelope(call())))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -103,7 +103,7 @@ async def test_a_commit_is_reported_even_if_the_caller_was_cancelled(database: A
         await waiting
     # Cancelled before or after it began: if the row exists, it was reported.
     if await database.outbox.unpublished(0, 10):
-        await told.wait()
+        await reported.wait()
 
 
 async def test_a_concurrently_deleted_call_drops_only_its_own_schedule(database: AgentDatabase) -> None:
@@ -241,9 +241,9 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
     """)
     await setup.execute("SELECT pg_advisory_lock(4711)")
     one = call()
-    told: list[OutboxRow] = []
+    reported: list[OutboxRow] = []
     unknown: list[OutboxRow] = []
-    database.outbox.on_appended(told.extend)
+    database.outbox.on_appended(reported.extend)
     database.outbox.on_unknown(unknown.extend)
     sent = envelope(one)
 
@@ -259,7 +259,7 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
     await terminate_sessions(postgresql_url, "tocsin agent")
     with pytest.raises(OutcomeUnknown):
         await inserting
-    assert told == []
+    assert reported == []
     assert [row.envelope for row in unknown] == [sent]
     await setup.execute("SELECT pg_advisory_unlock_all()")
     await setup.close()

@@ -72,14 +72,14 @@ async def end_lock_session(url: str) -> None:
 
 
 async def test_each_open_begins_an_epoch(postgresql_url: str) -> None:
-    terms = []
+    epochs = []
     for _ in range(3):
         database = agent(postgresql_url, "one")
         await database.open()
         assert database.lock_held
-        terms.append(database.epoch)
+        epochs.append(database.epoch)
         await database.close()
-    assert terms == [1, 2, 3]
+    assert epochs == [1, 2, 3]
 
 
 async def test_a_write_of_a_former_epoch_is_refused(postgresql_url: str) -> None:
@@ -259,10 +259,10 @@ async def test_a_live_leader_keeps_the_lock(postgresql_url: str) -> None:
     patient = dataclasses.replace(QUICK, lock_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
     await first.open()
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(StoreLocked, match="node one"):
-        await second.open(1.3 * patient.lock_lease_s, told.append)
-    assert told == ["one"]
+        await second.open(1.3 * patient.lock_lease_s, reported.append)
+    assert reported == ["one"]
     assert first.lock_held
     await insert(first, call())
     await first.close()
@@ -304,9 +304,9 @@ async def test_a_lost_session_is_replaced_in_the_same_epoch(postgresql_url: str)
 async def test_waiting_for_the_lock_can_be_cancelled(postgresql_url: str) -> None:
     first, second = agent(postgresql_url, "one"), agent(postgresql_url, "two")
     await first.open()
-    told = asyncio.Event()
-    waiting = asyncio.create_task(second.open(math.inf, lambda node: told.set()))
-    await told.wait()
+    reported = asyncio.Event()
+    waiting = asyncio.create_task(second.open(math.inf, lambda node: reported.set()))
+    await reported.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -49,10 +49,10 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     writing = asyncio.create_task(
         database.backend.write(lambda connection: connection.execute(text(f"SELECT pg_advisory_xact_lock({GATE})")))
     )
-    giving_up = asyncio.create_task(agent._abandon())
+    handover = asyncio.create_task(agent._abandon())
     await asyncio.sleep(0)
-    giving_up.cancel()
-    await asyncio.wait([giving_up])
+    handover.cancel()
+    await asyncio.wait([handover])
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await agent.stop()
     await asyncio.wait([writing])

@@ -138,7 +138,7 @@ async def details_at_the_end(
     return details
 
 
-async def ends_told(node: ServerProcess, tenant: str, call_id: str) -> int:
+async def ends_reported(node: ServerProcess, tenant: str, call_id: str) -> int:
     """How many messages report the end of the call."""
     client = Client(node.address)
     status, trace = await client.get(f"/api/tenants/{tenant}/service-calls/{call_id}/trace")

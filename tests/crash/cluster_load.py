@@ -109,7 +109,7 @@ def latest(ledger: Ledger) -> float:
     return max(late_us, default=0) / 1e6
 
 
-def reckon(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
+def check(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
     """Checks that every guarantee was kept, and that only timers fired shortly before a fault have duplicates."""
     acked = ledger.acknowledged
     received = sum(len(receipts) for receipts in ledger.receipts.values())

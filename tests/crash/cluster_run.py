@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.crash.cluster_load import ClusterLoad, drained, reckon
+from tests.crash.cluster_load import ClusterLoad, check, drained
 from tests.crash.ledger import Ledger
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Receiver
@@ -53,11 +53,11 @@ class Run(NamedTuple):
         self.ledger.kills += range(begun, begun + lasting_us + 1, 1_000_000)
         return begun
 
-    async def reckoned(self, before_us: int = BEFORE_FAULT_US) -> None:
+    async def checked(self, before_us: int = BEFORE_FAULT_US) -> None:
         """Ends the load and compares guarantees with what was received."""
         await self.load.stop()
         await drained(self.servers[0], self.ledger)
-        reckon(self.ledger, self.load, before_us)
+        check(self.ledger, self.load, before_us)
 
 
 @asynccontextmanager

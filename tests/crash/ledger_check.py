@@ -53,7 +53,7 @@ class Plan:
     timers: int
     seconds: float
     seed: int
-    say: Callable[[str], None]
+    log: Callable[[str], None]
 
 
 class _Writers:
@@ -200,7 +200,7 @@ class _SessionLosses:
                 await asyncio.sleep(self._random.uniform(*_SESSION_PAUSE_S))
                 self._writes.faults.append(now_us())
                 ended += await self._sessions.end_one()
-        self._plan.say(f"{ended} sessions were ended")
+        self._plan.log(f"{ended} sessions were ended")
 
 
 class _Faults:
@@ -228,23 +228,23 @@ class _Faults:
         self._writes.faults.append(at)
         await server.kill()
         await shared_by(left, {name(other) for other in left})
-        self._plan.say(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
+        self._plan.log(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
         await server.start()
 
     async def _restarted(self, server: ServerProcess) -> None:
         at = now_us()
         await server.stop()
         await server.start()
-        self._plan.say(f"{name(server)} was restarted in order in {(now_us() - at) / 1e6:.1f} s")
+        self._plan.log(f"{name(server)} was restarted in order in {(now_us() - at) / 1e6:.1f} s")
 
     async def _joins(self, server: ServerProcess) -> None:
         await server.start()
         await shared_by(self._servers, {name(other) for other in self._servers})
-        self._plan.say(f"{name(server)} joined")
+        self._plan.log(f"{name(server)} joined")
 
     async def _leaves(self, server: ServerProcess) -> None:
         await server.stop()
-        self._plan.say(f"{name(server)} left")
+        self._plan.log(f"{name(server)} left")
 
 
 def name(server: ServerProcess) -> str:
@@ -270,7 +270,7 @@ async def check_ledger(plan: Plan, folder: Path, store: str, *, sessions: bool =
                 progress = asyncio.create_task(_report_progress(plan, writers, calls))
                 faults = asyncio.create_task(faults_to_inject.happen())
                 await asyncio.gather(writers.work(), faults)
-                plan.say(f"all {plan.timers:,} are made and {writers.changed:,} changed; the rest fires")
+                plan.log(f"all {plan.timers:,} are made and {writers.changed:,} changed; the rest fires")
                 await _all_fired(servers[0], calls, plan)
                 progress.cancel()
         finally:
@@ -288,7 +288,7 @@ async def _report_progress(plan: Plan, writers: _Writers, calls: Path) -> None:
     begun = time.monotonic()
     while True:
         await asyncio.sleep(max(plan.seconds / 20, 2))
-        plan.say(
+        plan.log(
             f"{time.monotonic() - begun:6.0f} s: {writers.made:,} made, {writers.changed:,} changed, "
             f"{_arrived(calls):,} calls arrived"
         )
@@ -321,14 +321,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, flush=True)
 
 
 async def _main(options: argparse.Namespace) -> LedgerReport:
     seconds = options.seconds or max(options.timers / 2_000, 60)
-    plan = Plan(options.timers, seconds, options.seed, _say)
-    _say(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
+    plan = Plan(options.timers, seconds, options.seed, _log)
+    _log(f"{plan.timers:,} timers on {options.database}, due over {plan.seconds:.0f} s; seed {plan.seed}")
     server = PostgresServer(fsync=True) if options.database == "postgresql" else MysqlServer(fsync=True)
     try:
         server.init()

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_told
+from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_reported
 from tests.support.cluster import SOON, running, shared_by, until, view
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
@@ -61,7 +61,7 @@ async def account(
     details = await details_at_the_end(tenants, node)
     sums = check(load, details, receiver, "\n".join(each.log()[-2000:] for each in nodes))
     for call_id in random.Random(load.seed).sample(sorted(details), min(100, len(details))):
-        assert await ends_told(node, tenants[call_id], call_id) == 1
+        assert await ends_reported(node, tenants[call_id], call_id) == 1
     print(f"{len(details)} calls: {dict(sums)}; {len(load.refused)} refusals: {Counter(r[1] for r in load.refused)}")
     return sums
 
@@ -130,14 +130,14 @@ async def test_freezing_the_agents_node_loses_no_call(
         assert await leads(nodes, other) is other
         print(f"nothing was accepted for {load.longest_pause_s(stopped_s):.2f} s")
         await asyncio.sleep(max(0.0, stopped_s + 15 - time.monotonic()))
-        terms = await term(postgresql_url)
+        epochs = await epoch(postgresql_url)
         load.gone.discard(leader)
         leader.process.send_signal(signal.SIGCONT)
         await load.accepts(60)
         await until(lambda: _log_has(leader, "agent leadership lost"))
         assert await leads(nodes, leader) is other
         await account(load, leader, receiver, nodes)
-        assert await term(postgresql_url) == terms
+        assert await epoch(postgresql_url) == epochs
         # It really stands by: when the other node stops, it takes over.
         await other.stop()
         assert await leads(nodes, leader) is leader
@@ -171,7 +171,7 @@ async def _log_has(node: ServerProcess, text: str) -> bool:
     return text in node.log()
 
 
-async def term(url: str) -> int:
+async def epoch(url: str) -> int:
     """How often the agent's database has changed hands."""
     connection = await asyncpg.connect(url)
     try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.agent_load import details_at_the_end, ends_told
+from tests.crash.agent_load import details_at_the_end, ends_reported
 from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
@@ -120,7 +120,7 @@ async def run(folder: Path, *flags: str) -> None:
         details = await details_at_the_end(tenants, server)
         check(load, details, receiver)
         for call_id in moments.sample(sorted(details), min(200, len(details))):
-            assert await ends_told(server, tenants[call_id], call_id) == 1
+            assert await ends_reported(server, tenants[call_id], call_id) == 1
         with contextlib.suppress(ProcessLookupError):
             assert await server.stop() == 0
 

@@ -38,7 +38,7 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             await shared_by(run.servers, set(NAMES))
             run.fault()
             await run.goes_on()
-        await run.reckoned()
+        await run.checked()
         assert run.servers[2].log().count('"event": "clock distrusted"') == 2
 
 

@@ -40,7 +40,7 @@ async def test_a_killed_nodes_shards_are_taken_over(
         await shared_by(run.servers[:2], {"one", "two"})
         print(f"taken over after {(now_us() - killed_at) / 1e6:.1f} s")
         await run.goes_on()
-        await run.reckoned()
+        await run.checked()
 
 
 @pytest.mark.timeout(400)
@@ -69,7 +69,7 @@ async def test_a_resumed_frozen_node_does_no_harm(
         run.load.gone.discard(frozen)
         await shared_by(run.servers, set(NAMES))
         await run.goes_on()
-        await run.reckoned()
+        await run.checked()
         assert found_lost(frozen) >= owned
 
 
@@ -87,7 +87,7 @@ async def test_a_database_restart_under_load_loses_nothing(
         run.fault()
         await run.goes_on()
         run.fault()
-        await run.reckoned(BEFORE_FAULT_US + 2_000_000)
+        await run.checked(BEFORE_FAULT_US + 2_000_000)
 
 
 @pytest.mark.timeout(400)
@@ -100,7 +100,7 @@ async def test_a_rolling_restart_fails_no_request(
             assert await server.stop() == 0
             await server.start()
             await shared_by(run.servers, set(NAMES))
-        await run.reckoned()
+        await run.checked()
         assert dict(run.load.failures) == {}
 
 
@@ -133,7 +133,7 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
             server.process.send_signal(signal.SIGHUP)
             await until(is_over, 150)
             await until(is_shared)
-            await run.reckoned()
+            await run.checked()
             assert dict(run.load.failures) == {}
         after = await incarnations(server)
         assert len(after) == _WORKERS

@@ -48,7 +48,7 @@ class _Network(NamedTuple):
     def heal(self) -> None:
         """Restores all connections."""
         for proxy in (self.to_database, *self.to_nodes):
-            proxy.speak()
+            proxy.end_silence()
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def test_a_node_cut_off_from_the_database_is_replaced_and_returns(
         network.heal()
         await _comes_back(run)
         print(f"back after {(now_us() - healed_at) / 1e6:.1f} s")
-        await run.reckoned()
+        await run.checked()
         assert found_lost(run.servers[2]) >= owned
 
 
@@ -116,7 +116,7 @@ async def test_partitioned_nodes_keep_their_shards(tmp_path: Path, postgresql_ur
         run.fault()
         network.heal()
         await _comes_back(run)
-        await run.reckoned()
+        await run.checked()
 
 
 @pytest.mark.timeout(400)
@@ -136,4 +136,4 @@ async def test_repeated_connection_resets_lose_nothing(
             await run.goes_on(50)
         assert cut > 12
         await run.goes_on()
-        await run.reckoned(BEFORE_FAULT_US + 1_000_000)
+        await run.checked(BEFORE_FAULT_US + 1_000_000)

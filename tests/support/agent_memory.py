@@ -31,16 +31,16 @@ class MemoryTables:
     suspended: dict[int, str] = field(default_factory=dict)
     failures: dict[int, tuple[int, str]] = field(default_factory=dict)
     fail_next: list[Exception] = field(default_factory=list)
-    told: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
+    reported: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
     #: The outbox's listeners for commits with an unknown outcome.
     notified: list[Callable[[Sequence[OutboxRow]], None]] = field(default_factory=list)
     #: The number of committed transactions.
     commits: int = 0
     #: Called between the reads and the writes of a transaction.
     before_change: Callable[[], None] | None = None
-    tell: bool = True
+    notify: bool = True
 
-    def stumble(self) -> None:
+    def raise_next(self) -> None:
         """Raises the next error of `fail_next`."""
         if self.fail_next:
             raise self.fail_next.pop(0)
@@ -50,9 +50,9 @@ class MemoryTables:
         first = len(self.outbox) + 1
         rows = [OutboxRow(first + position, envelope) for position, envelope in enumerate(envelopes)]
         self.outbox.extend(rows)
-        if self.tell:
-            for told in self.told:
-                told(rows)
+        if self.notify:
+            for reported in self.reported:
+                reported(rows)
         return rows
 
     def messages(self, key: CallKey | None = None) -> list[Envelope]:
@@ -68,7 +68,7 @@ class MemoryServiceCalls:
 
     async def transact(self, work: Callable[[Transaction], T]) -> T:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         transaction = _MemoryTransaction(self._tables)
         result = work(transaction)
         self._tables.calls, self._tables.tags = transaction.calls, transaction.all_tags
@@ -98,10 +98,10 @@ class _MemoryTransaction:
     def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         added = set()
         for call in calls:
-            held = call.idempotency_key is not None and self.find_by_idempotency_key(
+            taken = call.idempotency_key is not None and self.find_by_idempotency_key(
                 [(call.tenant_id, call.idempotency_key)]
             )
-            if call.key not in self.calls and not held:
+            if call.key not in self.calls and not taken:
                 self.calls[call.key] = call
                 self.all_tags[call.key] = set(call.tags)
                 added.add(call.key)
@@ -164,8 +164,8 @@ class MemoryOutbox:
         self.marked = asyncio.Condition()
         self.pages = 0
 
-    def on_appended(self, told: Callable[[Sequence[OutboxRow]], None]) -> None:
-        self._tables.told.append(told)
+    def on_appended(self, reported: Callable[[Sequence[OutboxRow]], None]) -> None:
+        self._tables.reported.append(reported)
 
     def on_unknown(self, notified: Callable[[Sequence[OutboxRow]], None]) -> None:
         self._tables.notified.append(notified)
@@ -179,12 +179,12 @@ class MemoryOutbox:
             if row.number > after and row.number not in tables.published and row.number not in tables.suspended
         ][:limit]
         await asyncio.sleep(0)
-        tables.stumble()
+        tables.raise_next()
         return found
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         self._tables.published.update(dict.fromkeys(numbers, at_us))
         await self._notify()
 
@@ -194,7 +194,7 @@ class MemoryOutbox:
 
     async def suspend(self, number: int, error: str, at_us: int) -> None:
         await asyncio.sleep(0)
-        self._tables.stumble()
+        self._tables.raise_next()
         self._tables.suspended[number] = error
         await self._notify()
 

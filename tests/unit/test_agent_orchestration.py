@@ -109,7 +109,7 @@ class World:
             assert reply.causation_id == envelope.id
         return [self.registry.open(reply) for reply in replies]
 
-    async def tell(self, *envelopes: Envelope) -> list[OneDelivery]:
+    async def deliver(self, *envelopes: Envelope) -> list[OneDelivery]:
         deliveries = [OneDelivery(envelope) for envelope in envelopes]
         await self.orchestration.handle(deliveries)
         return deliveries
@@ -176,7 +176,7 @@ class TestSubmit:
     async def test_a_repeated_submission_returns_the_current_status(self, world: World):
         key = await world.running()
         event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
-        await world.tell(world.seal(key, event))
+        await world.deliver(world.seal(key, event))
         assert await world.ask(world.submission(key)) == [
             CommandAccepted(key.service_call_id, "Succeeded", created=False)
         ]
@@ -272,12 +272,12 @@ class TestTagsAndDelete:
     async def test_commands_for_a_missing_call_are_refused_as_not_found(self, world: World):
         key, theirs = world.key(), await world.scheduled()
         id = key.service_call_id
-        stranger = CallKey(world.new_id(), theirs.service_call_id)
+        unknown = CallKey(world.new_id(), theirs.service_call_id)
         replies = await world.ask(
             world.seal(key, TagServiceCall(id, "a")),
             world.seal(key, UntagServiceCall(id, "a")),
             world.seal(key, DeleteServiceCall(id)),
-            world.seal(stranger, DeleteServiceCall(stranger.service_call_id)),
+            world.seal(unknown, DeleteServiceCall(unknown.service_call_id)),
         )
         assert [r.code for r in replies if isinstance(r, CommandRefused)] == ["SERVICE_CALL_NOT_FOUND"] * 4
         assert theirs in world.tables.calls
@@ -320,14 +320,14 @@ class TestEvents:
         id = key.service_call_id
         world.clock.advance(SECOND + 250)
         due = world.seal(key, DueTimeReached(id, world.call(key).due_at, world.clock.now_us()))
-        await world.tell(due)
+        await world.deliver(due)
         assert world.call(key).status is Status.RUNNING
         running, start = world.tables.messages(key)[-2:]
         assert (running.causation_id, start.causation_id) == (due.id, due.id)
         assert [e.lag_us for e in world.events if isinstance(e, ServiceCallChanged)] == [None, 250]
-        await world.tell(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
+        await world.deliver(world.seal(key, ExecutionStarted(id, world.execution_id(key), world.clock.now_us())))
         assert world.call(key).started_at == world.clock.now_us()
-        await world.tell(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
+        await world.deliver(world.seal(key, ExecutionSucceeded(id, world.execution_id(key), world.clock.now_us(), OK)))
         assert world.call(key).status is Status.SUCCEEDED
         assert world.types(key)[3:] == ["ServiceCallRunning", "StartExecution", "ServiceCallSucceeded"]
 
@@ -339,10 +339,10 @@ class TestEvents:
             world.seal(k, DueTimeReached(k.service_call_id, world.call(k).due_at, world.clock.now_us()))
             for k in (key, other, key)
         ]
-        await world.tell(*dues)
+        await world.deliver(*dues)
         assert world.types(key).count("StartExecution") == 1
         execution_id = world.execution_id(key)
-        await world.tell(
+        await world.deliver(
             world.seal(key, ExecutionStarted(key.service_call_id, execution_id, EPOCH_US)),
             world.seal(key, ExecutionInterrupted(key.service_call_id, execution_id, EPOCH_US, EPOCH_US)),
             world.seal(key, ExecutionSucceeded(key.service_call_id, execution_id, EPOCH_US, OK)),
@@ -354,11 +354,11 @@ class TestEvents:
 
     async def test_messages_without_effect_are_acknowledged(self, world: World):
         key = await world.running()
-        stranger = world.key()
+        unknown = world.key()
         before = world.call(key)
-        deliveries = await world.tell(
+        deliveries = await world.deliver(
             world.seal(key, DueTimeReached(key.service_call_id, before.due_at, EPOCH_US)),
-            world.seal(stranger, DueTimeReached(stranger.service_call_id, EPOCH_US, EPOCH_US)),
+            world.seal(unknown, DueTimeReached(unknown.service_call_id, EPOCH_US, EPOCH_US)),
             world.seal(key, ExecutionSucceeded(key.service_call_id, world.new_id(), EPOCH_US, OK)),
         )
         assert [delivery.failed for delivery in deliveries] == [None] * 3
@@ -369,7 +369,7 @@ class TestEvents:
         key = await world.running()
         good = world.seal(key, ExecutionStarted(key.service_call_id, world.execution_id(key), EPOCH_US))
         bad = msgspec.structs.replace(good, payload=msgspec.Raw(b"{}"))
-        first, second = await world.tell(bad, good)
+        first, second = await world.deliver(bad, good)
         assert isinstance(first.failed, InvalidMessage)
         assert second.failed is None
         assert world.call(key).started_at == EPOCH_US
@@ -386,7 +386,7 @@ class TestEvents:
             world.tables.calls[key] = changed
 
         world.tables.before_change = once
-        await world.tell(due)
+        await world.deliver(due)
         assert world.types(key).count("StartExecution") == 0
         assert world.call(key).executions == 1
 
@@ -402,7 +402,7 @@ class TestEvents:
 
         world.tables.before_change = always
         with pytest.raises(ChangedMeanwhile):
-            await world.tell(due)
+            await world.deliver(due)
         assert world.types(key).count("StartExecution") == 0
 
 
@@ -412,7 +412,7 @@ class TestWatchdog:
         overdue = await world.scheduled(SECOND)
         waiting = await world.scheduled(3_600 * SECOND)
         unstarted, stuck = await world.running(), await world.running()
-        await world.tell(
+        await world.deliver(
             world.seal(stuck, ExecutionStarted(stuck.service_call_id, world.execution_id(stuck), EPOCH_US))
         )
         execution_id = world.execution_id(unstarted)
@@ -450,7 +450,7 @@ class TestWatchdog:
         old = [await world.running() for _ in range(5)]
         for key in old:
             event = ExecutionSucceeded(key.service_call_id, world.execution_id(key), EPOCH_US, OK)
-            await world.tell(world.seal(key, event))
+            await world.deliver(world.seal(key, event))
         unfinished = await world.running()
         world.clock.advance(world.limits.retention_us + 1)
         assert await world.watchdog.purge() == 5

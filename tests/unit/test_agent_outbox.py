@@ -43,7 +43,7 @@ class ScriptedBus:
 
     def __init__(self) -> None:
         self.answer: Answer = lambda envelope: None
-        self.held = False
+        self.paused = False
         self.posts: list[Envelope] = []
         self.under_way: dict[str, Callable[[Exception | None], None]] = {}
         self.most_under_way = 0
@@ -57,9 +57,9 @@ class ScriptedBus:
         assert self.per_aggregate[envelope.aggregate_id] == 1, "two messages of one aggregate are under way"
         self.under_way[envelope.id] = done
         self.most_under_way = max(self.most_under_way, len(self.under_way))
-        if not self.held:
+        if not self.paused:
             asyncio.get_running_loop().call_soon(self.settle, envelope)
-        task = asyncio.create_task(self._tell())
+        task = asyncio.create_task(self._announce())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -71,7 +71,7 @@ class ScriptedBus:
         async with asyncio.timeout(PATIENCE_S), self.posted:
             await self.posted.wait_for(lambda: len(self.posts) >= number)
 
-    async def _tell(self) -> None:
+    async def _announce(self) -> None:
         async with self.posted:
             self.posted.notify_all()
 
@@ -123,7 +123,7 @@ class World:
             while not condition():
                 await self.happened.wait()
 
-    def told(self, kind: type) -> list[AgentEvent]:
+    def reported(self, kind: type) -> list[AgentEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -131,7 +131,7 @@ class World:
 async def world() -> AsyncIterator[World]:
     world = World()
     yield world
-    world.bus.held = False
+    world.bus.paused = False
     await world.dispatcher.close()
 
 
@@ -160,14 +160,14 @@ async def test_appended_rows_are_published_without_reading_the_table(world: Worl
 
 async def test_rows_of_one_aggregate_are_published_one_by_one_and_others_concurrently(world: World):
     world.dispatcher.start()
-    world.bus.held = True
+    world.bus.paused = True
     world.append(1)
     await world.bus.count(1)
     mine = world.append(4, aggregate_id=world.new_id())
     others = world.append(3)
     await world.bus.count(5)
     assert world.bus.posts[1:] == [mine[0], *others]
-    world.bus.held = False
+    world.bus.paused = False
     for envelope in list(world.bus.posts):
         world.bus.settle(envelope)
     await world.outbox.all_settled()
@@ -182,7 +182,7 @@ async def test_a_row_that_the_bus_refuses_is_published_again(world: World, error
     mine = world.append(2, aggregate_id=world.new_id())
     await world.outbox.all_settled()
     assert world.bus.posts == [mine[0]] * 4 + [mine[1]]
-    failures = world.told(PublishFailed)
+    failures = world.reported(PublishFailed)
     assert [failure.attempts for failure in failures] == [1, 2, 3]
     assert world.tables.failures[1][0] in (1, 2, 3)
     assert type(error).__name__ in world.tables.failures[1][1]
@@ -197,7 +197,7 @@ async def test_an_invalid_row_is_suspended_and_its_aggregate_continues(world: Wo
     assert world.tables.suspended == {2: "no such type"}
     assert sorted(world.tables.published) == [1, 3]
     assert world.bus.posts == mine
-    assert len(world.told(MessageSuspended)) == 1
+    assert len(world.reported(MessageSuspended)) == 1
 
 
 async def test_recording_is_retried_until_it_succeeds(world: World):
@@ -208,7 +208,7 @@ async def test_recording_is_retried_until_it_succeeds(world: World):
     sent = world.append(3)
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == sent
-    assert {event.step for event in world.told(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
+    assert {event.step for event in world.reported(AgentStepFailed) if isinstance(event, AgentStepFailed)} == {
         "outbox mark"
     }
 
@@ -218,7 +218,7 @@ async def test_reading_is_retried_until_it_succeeds(world: World):
     world.tables.fail_next += [StoreUnavailable("disk full")] * 2
     world.dispatcher.start()
     await world.outbox.all_settled()
-    assert len(world.told(AgentStepFailed)) == 2
+    assert len(world.reported(AgentStepFailed)) == 2
 
 
 async def test_rows_in_memory_stay_within_the_limit_without_loss_or_reordering():
@@ -242,7 +242,7 @@ async def test_rows_in_memory_stay_within_the_limit_without_loss_or_reordering()
     for aggregate_id, envelopes in sent.items():
         assert [e for e in world.bus.posts if e.aggregate_id == aggregate_id] == envelopes
     await world.until(lambda: not world.dispatcher.behind)
-    assert not world.told(AgentStepFailed)
+    assert not world.reported(AgentStepFailed)
     last = world.append(1)
     await world.outbox.all_settled()
     assert world.bus.posts[-1:] == last
@@ -254,7 +254,7 @@ async def test_rows_that_were_never_announced_are_found():
     world.dispatcher.start()
     world.append(1)
     await world.outbox.all_settled()
-    world.tables.tell = False
+    world.tables.announce = False
     unheard = world.append(2)
     await world.outbox.all_settled()
     assert world.bus.posts[1:] == unheard
@@ -267,12 +267,12 @@ async def test_rows_of_a_commit_with_unknown_outcome_precede_later_rows_of_their
     await world.outbox.all_settled()
     aggregate_id = world.new_id()
     for landed in (True, False):
-        world.tables.tell = False
+        world.tables.announce = False
         unknown = world.append(2, aggregate_id) if landed else world.envelopes(2, aggregate_id)
         numbers = range(100, 102)
         for notified in world.tables.notified:
             notified([OutboxRow(number, envelope) for number, envelope in zip(numbers, unknown, strict=True)])
-        world.tables.tell = True
+        world.tables.announce = True
         later = world.append(1, aggregate_id)
         other = world.append(1)
         await world.outbox.all_settled()
@@ -291,16 +291,16 @@ async def test_rows_committed_after_the_search_precede_later_rows(world: World):
     async with asyncio.timeout(PATIENCE_S):
         while world.dispatcher.behind or world.outbox.pages == searched:  # noqa: ASYNC110 -- nothing reports the end of a search
             await asyncio.sleep(0)
-    world.tables.tell = False
+    world.tables.announce = False
     world.tables.append(unknown)
-    world.tables.tell = True
+    world.tables.announce = True
     later = world.append(1, aggregate_id)
     await world.outbox.all_settled()
     assert world.bus.posts == [*unknown, *later]
 
 
 async def test_close_waits_for_rows_in_flight_and_publishes_nothing_more(world: World):
-    world.bus.held = True
+    world.bus.paused = True
     world.dispatcher.start()
     mine = world.append(2, aggregate_id=world.new_id())
     await world.bus.count(1)
@@ -316,7 +316,7 @@ async def test_close_waits_for_rows_in_flight_and_publishes_nothing_more(world: 
 
 async def test_close_has_a_timeout():
     world = World(replace(LIMITS, outbox_close_timeout_us=1_000))
-    world.bus.held = True
+    world.bus.paused = True
     world.dispatcher.start()
     world.append(1)
     await world.bus.count(1)
@@ -352,7 +352,7 @@ async def test_a_published_but_unrecorded_row_is_published_again_after_a_crash()
     after = World()
     after.tables = world.tables
     after.tables.fail_next.clear()
-    after.tables.told.clear()
+    after.tables.reported.clear()
     after.outbox = MemoryOutbox(after.tables)
     after.dispatcher = OutboxDispatcher(
         after.outbox,

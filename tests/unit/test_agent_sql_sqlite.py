@@ -47,19 +47,19 @@ async def test_concurrent_writes_are_committed_together_and_reported_in_order(
         return together(connection, jobs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(database, "_write_together", counted)
-    told: list[int] = []
+    reported: list[int] = []
     works = [
-        database.write(lambda c, n=n: add(c, n), lambda n=n: told.append(n))  # type: ignore[misc]
+        database.write(lambda c, n=n: add(c, n), lambda n=n: reported.append(n))  # type: ignore[misc]
         for n in range(20)
     ]
     assert await asyncio.gather(*works) == list(range(20))
-    assert told == list(range(20)) == await numbers(database)
+    assert reported == list(range(20)) == await numbers(database)
     assert sum(groups) == 20
     assert max(groups) == 4
 
 
 async def test_a_failing_write_rolls_back_only_itself(database: SqliteDatabase) -> None:
-    told: list[int] = []
+    reported: list[int] = []
 
     def half(connection: Connection) -> None:
         add(connection, 100)
@@ -70,16 +70,16 @@ async def test_a_failing_write_rolls_back_only_itself(database: SqliteDatabase) 
         raise LookupError("decided otherwise")
 
     results = await asyncio.gather(
-        database.write(lambda c: add(c, 1), lambda: told.append(1)),
-        database.write(half, lambda: told.append(-1)),
-        database.write(raising, lambda: told.append(-2)),
-        database.write(lambda c: add(c, 2), lambda: told.append(2)),
+        database.write(lambda c: add(c, 1), lambda: reported.append(1)),
+        database.write(half, lambda: reported.append(-1)),
+        database.write(raising, lambda: reported.append(-2)),
+        database.write(lambda c: add(c, 2), lambda: reported.append(2)),
         return_exceptions=True,
     )
     assert [results[0], results[3]] == [1, 2]
     assert isinstance(results[1], sqlite3.IntegrityError)
     assert isinstance(results[2], LookupError)
-    assert told == [1, 2]
+    assert reported == [1, 2]
     assert await numbers(database) == [1, 2]
 
 
@@ -111,12 +111,12 @@ async def test_an_io_error_during_the_commit_is_an_unknown_outcome(
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
         raise error
 
-    told: list[int] = []
+    reported: list[int] = []
     with monkeypatch.context() as patched:
         patched.setattr(Connection, "commit", failing)
         with pytest.raises(OutcomeUnknown):
-            await database.write(lambda c: add(c, 1), lambda: told.append(1), lambda: told.append(-1))
-    assert told == [-1]
+            await database.write(lambda c: add(c, 1), lambda: reported.append(1), lambda: reported.append(-1))
+    assert reported == [-1]
     assert await database.write(lambda c: add(c, 2)) == 2
 
 

@@ -105,7 +105,7 @@ class TestModule:
             self.events.append,
         )
 
-    async def tell(self, *messages: tuple[CallKey, Message] | Envelope) -> list[OneDelivery]:
+    async def deliver(self, *messages: tuple[CallKey, Message] | Envelope) -> list[OneDelivery]:
         deliveries = [
             OneDelivery(
                 message
@@ -125,13 +125,13 @@ class TestModule:
 
     async def test_a_batch_is_scheduled_in_one_call(self):
         keys = [CallKey(new_id(), new_id()) for _ in range(3)]
-        await self.tell(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
+        await self.deliver(*((key, ScheduleTimer(key.service_call_id, EPOCH_US + 5)) for key in keys))
         assert self.timers.asked == [("schedule", [entry(EPOCH_US + 5, key) for key in keys])]
         assert self.events == [TimersScheduled(3)]
 
     async def test_the_last_command_for_a_call_counts(self):
         gone, back = CallKey(new_id(), new_id()), CallKey(new_id(), new_id())
-        await self.tell(
+        await self.deliver(
             (gone, ScheduleTimer(gone.service_call_id, EPOCH_US)),
             (back, ServiceCallDeleted(back.service_call_id)),
             (gone, ServiceCallDeleted(gone.service_call_id)),
@@ -144,7 +144,7 @@ class TestModule:
         good = self.registry.seal(
             ScheduleTimer(key.service_call_id, 1), tenant_id=key.tenant_id, correlation_id="corr", causation_id=None
         )
-        bad, fine = await self.tell(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
+        bad, fine = await self.deliver(msgspec.structs.replace(good, payload=msgspec.Raw(b"[]")), good)
         assert isinstance(bad.failed, InvalidMessage)
         assert fine.failed is None
         assert len(self.timers.asked) == 1
@@ -153,7 +153,7 @@ class TestModule:
         self.timers.fail = StoreUnavailable("disk full")
         key = CallKey(new_id(), new_id())
         with pytest.raises(StoreUnavailable):
-            await self.tell((key, ScheduleTimer(key.service_call_id, 1)))
+            await self.deliver((key, ScheduleTimer(key.service_call_id, 1)))
         assert not self.events
 
     async def test_due_times_are_published_without_causation_under_a_stable_id(self):
@@ -199,7 +199,7 @@ class Worker:
         self.clock = clock
         self.store = MemoryTimerStore()
         self.events: list[AgentEvent] = []
-        self.receive_due: list[list[TimerEntry]] = []
+        self.published: list[list[TimerEntry]] = []
         self.happened = Alarm()
         self.timers = PollingTimers(self.store, clock, limits, self._observe)
 
@@ -208,7 +208,7 @@ class Worker:
         self.happened.wake()
 
     async def on_due(self, entries: Sequence[TimerEntry]) -> None:
-        self.receive_due.append(list(entries))
+        self.published.append(list(entries))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -243,15 +243,15 @@ class TestPolling:
         await fake.timers.schedule([entry(EPOCH_US - i) for i in range(8)])
         await fake.timers.start(fake.on_due)
         await fake.until(lambda: fake.polls == 3)
-        assert [len(batch) for batch in fake.receive_due] == [3, 3, 2]
+        assert [len(batch) for batch in fake.published] == [3, 3, 2]
         assert [event.found for event in fake.events if isinstance(event, DuePollCompleted)] == [3, 3, 2]
 
     async def test_more_tenants_than_one_poll_reads_are_all_served(self, fake: Worker):
         wanted = [entry(EPOCH_US - i) for i in range(7)]
         await fake.timers.schedule(wanted)
         await fake.timers.start(fake.on_due)
-        await fake.until(lambda: sum(map(len, fake.receive_due)) == 7 and fake.polls >= 3)
-        assert [one for batch in fake.receive_due for one in batch] == sorted(wanted, key=lambda one: one.due_at)
+        await fake.until(lambda: sum(map(len, fake.published)) == 7 and fake.polls >= 3)
+        assert [one for batch in fake.published for one in batch] == sorted(wanted, key=lambda one: one.due_at)
 
     async def test_a_clock_that_jumps_ahead_is_noticed_within_a_second(self, fake: Worker):
         await fake.timers.start(fake.on_due)
@@ -259,7 +259,7 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(3_601 * SECOND)
-        await fake.until(lambda: len(fake.receive_due) == 1)
+        await fake.until(lambda: len(fake.published) == 1)
 
     async def test_a_schedule_added_during_a_poll_is_found(self, fake: Worker):
         await fake.timers.start(fake.on_due)
@@ -276,9 +276,9 @@ class TestPolling:
         await fake.timers.schedule([entry(EPOCH_US - 2)])
         assert isinstance(fake.clock, FakeClock)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.receive_due) >= 1)
+        await fake.until(lambda: len(fake.published) >= 1)
         fake.clock.advance(SECOND)
-        await fake.until(lambda: len(fake.receive_due) == 2)
+        await fake.until(lambda: len(fake.published) == 2)
 
     async def test_a_schedule_committed_just_after_the_poll_that_should_have_found_it_is_found(self, fake: Worker):
         ask = fake.store.due_tenants
@@ -294,7 +294,7 @@ class TestPolling:
         await fake.until(lambda: fake.polls == 1)
         assert isinstance(fake.clock, FakeClock)
         fake.clock.jump(SECOND)
-        await fake.until(lambda: len(fake.receive_due) == 1)
+        await fake.until(lambda: len(fake.published) == 1)
 
     async def test_schedules_due_close_together_are_published_together(self):
         clock = SystemClock()
@@ -303,9 +303,9 @@ class TestPolling:
         await worker.until(lambda: worker.polls == 1)
         base = clock.now_us() + 20_000
         await worker.timers.schedule([entry(base + i * 1_000) for i in range(50)])
-        await worker.until(lambda: sum(map(len, worker.receive_due)) == 50)
+        await worker.until(lambda: sum(map(len, worker.published)) == 50)
         await worker.timers.close()
-        assert len(worker.receive_due) == 1
+        assert len(worker.published) == 1
 
     async def test_it_polls_at_least_once_per_interval(self):
         worker = Worker(SystemClock(), AgentLimits(polling_interval_us=5_000))
@@ -313,7 +313,7 @@ class TestPolling:
         await worker.until(lambda: worker.polls == 1)
         unheard = entry(0)
         worker.store.entries[unheard.key] = unheard
-        await worker.until(lambda: len(worker.receive_due) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
 
     @pytest.mark.parametrize("error", [StoreUnavailable("gone"), RuntimeError("a fault")])
@@ -322,7 +322,7 @@ class TestPolling:
         await worker.timers.schedule([entry(0)])
         worker.store.fail_next += [error] * 3
         await worker.timers.start(worker.on_due)
-        await worker.until(lambda: len(worker.receive_due) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
         failures = [event for event in worker.events if isinstance(event, DuePollFailed)]
         assert len(failures) == 3
@@ -339,6 +339,6 @@ class TestPolling:
 
         await worker.timers.schedule([entry(0)])
         await worker.timers.start(on_due)
-        await worker.until(lambda: len(worker.receive_due) == 1)
+        await worker.until(lambda: len(worker.published) == 1)
         await worker.timers.close()
         assert all(one.reached_at is not None for one in worker.store.entries.values())

@@ -23,7 +23,7 @@ class End:
     def __init__(self) -> None:
         self.channel = None
         self.got: list[bytes] = []
-        self.heard = asyncio.Event()
+        self.changed = asyncio.Event()
         self.over: list[str] = []
 
     def opened(self, channel) -> None:
@@ -31,14 +31,14 @@ class End:
 
     def received(self, payload: bytes) -> None:
         self.got.append(payload)
-        self.heard.set()
+        self.changed.set()
 
     def writable(self) -> None:
         pass
 
     def lost(self, reason: str) -> None:
         self.over.append(reason)
-        self.heard.set()
+        self.changed.set()
 
 
 class Listener:
@@ -46,12 +46,12 @@ class Listener:
 
     def __init__(self, secret: str = SECRET, limits: ClusterLimits | None = None) -> None:
         self.secret, self.limits = secret, limits or ClusterLimits()
-        self.end, self.arrivals, self.refusals, self.strangers = End(), [], [], {}
+        self.end, self.arrivals, self.refusals, self.unauthenticated = End(), [], [], {}
         self.address = ""
 
     def make(self) -> AcceptedConnection:
         """The protocol of a new connection."""
-        return AcceptedConnection(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.strangers)
+        return AcceptedConnection(self.limits, self.secret, THEIRS, self._arrived, self._refused, self.unauthenticated)
 
     def _arrived(self, incarnation: bytes, channel) -> End:
         self.arrivals.append(incarnation)
@@ -122,11 +122,11 @@ async def test_frames_are_sent_in_both_directions() -> None:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 100_000)
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         listener.end.channel.send(b"answer")
-        await end.heard.wait()
+        await end.changed.wait()
         assert (listener.end.got, end.got, listener.arrivals) == ([b"a" * 100_000], [b"answer"], [OWN])
-        assert not listener.strangers
+        assert not listener.unauthenticated
         end.channel.close()
 
 
@@ -168,9 +168,9 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 101)
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes exceeds cluster.frame_bytes_max"])
-        await end.heard.wait()
+        await end.changed.wait()
         assert end.over
 
 
@@ -184,24 +184,24 @@ async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 async def test_unauthenticated_connections_do_not_block_cluster_nodes() -> None:
     async with Listener(limits=ClusterLimits(strangers_max=3, connect_timeout_us=60_000_000)) as listener:
-        strangers = [await connected(listener.address) for _ in range(5)]
-        assert len(listener.strangers) == 3
-        for reader, _ in strangers[:2]:
+        unauthenticated = [await connected(listener.address) for _ in range(5)]
+        assert len(listener.unauthenticated) == 3
+        for reader, _ in unauthenticated[:2]:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         assert listener.arrivals == [OWN]
-        assert len(listener.strangers) == 2
+        assert len(listener.unauthenticated) == 2
         end.channel.abort()
-        for _, writer in strangers:
+        for _, writer in unauthenticated:
             writer.close()
 
 
 async def test_an_unauthenticated_client_can_send_no_more_than_a_proof() -> None:
     async with Listener() as listener:
         reader, writer = await connected(listener.address)
-        stream = next(iter(listener.strangers))
+        stream = next(iter(listener.unauthenticated))
         writer.write(b"x" * 40)
         await writer.drain()
         writer.write(b"y" * 1_000_000)
@@ -263,8 +263,8 @@ async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> N
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, between.address, end)
         end.channel.send(b"first")
-        await listener.end.heard.wait()
-        listener.end.heard.clear()
+        await listener.end.changed.wait()
+        listener.end.changed.clear()
         frame = between.passed[-1]
         if what == "changed":
             frame = frame[:-1] + b"!"
@@ -278,7 +278,7 @@ async def test_a_man_in_the_middle_can_only_break_the_connection(what: str) -> N
             frame = frame[:4] + seal + b"first"
         assert between.writer is not None
         between.writer.write(frame)
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         assert (listener.end.got, listener.end.over) == ([b"first"], ["a message with an invalid MAC"])
         end.channel.abort()
 
@@ -310,8 +310,8 @@ async def test_frames_are_reassembled_from_any_segments() -> None:
             await asyncio.sleep(0)
         transport.write(whole[120:])
         while len(listener.end.got) < 4:
-            await listener.end.heard.wait()
-            listener.end.heard.clear()
+            await listener.end.changed.wait()
+            listener.end.changed.clear()
         assert [len(payload) for payload in listener.end.got] == [0, 1, 3, 70_000]
         channel._transport = transport
         channel.abort()
@@ -375,7 +375,7 @@ async def test_an_authenticated_connection_has_no_handshake_timeout() -> None:
         end = End()
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"x")
-        await listener.end.heard.wait()
+        await listener.end.changed.wait()
         late = listener.end.channel._late
         assert late is not None
         assert late.cancelled()
@@ -385,11 +385,11 @@ async def test_an_authenticated_connection_has_no_handshake_timeout() -> None:
 async def test_a_connection_reports_congestion_and_its_end() -> None:
     async with Listener() as listener:
         end = End()
-        told: list[bool] = []
-        end.writable = lambda: told.append(end.channel.congested)  # type: ignore[method-assign]
+        reported: list[bool] = []
+        end.writable = lambda: reported.append(end.channel.congested)  # type: ignore[method-assign]
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.pause_writing()
-        assert (end.channel.congested, told) == (True, [])
+        assert (end.channel.congested, reported) == (True, [])
         end.channel.resume_writing()
-        assert told == [False]
+        assert reported == [False]
         end.channel.abort()

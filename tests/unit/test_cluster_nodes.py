@@ -37,12 +37,12 @@ class Placed(Map):
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks = 0
+        self.refreshes = 0
 
     def refresh(self) -> None:
-        self.looks += 1
+        self.refreshes += 1
 
-    def watch(self, looked: object) -> None:
+    def watch(self, refreshed: object) -> None:
         pass
 
     def others(self) -> dict[bytes, str]:
@@ -123,7 +123,7 @@ async def test_requests_are_answered_and_an_announcement_refreshes_the_placement
     session.received(encode(ReportRequest(7)))
     assert decode_reply(pipe.sent[-1]) == PeerReport(7, SAID)
     session.received(encode(OwnershipChanged()))
-    assert node.placed.looks == 1
+    assert node.placed.refreshes == 1
 
 
 async def test_a_leaving_node_answers_accepted_writes_and_reports_the_last_id(node: Node) -> None:
@@ -148,16 +148,16 @@ async def test_a_leaving_node_does_not_wait_beyond_its_timeout(node: Node) -> No
 
 async def test_a_closed_cluster_sends_and_receives_nothing(node: Node) -> None:
     pipe, _ = await node.meets(A)
-    told: list[object] = []
+    reported: list[object] = []
     link = node.cluster.link(B, "b:1")
-    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, told.append)
+    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, reported.append)
     await asyncio.sleep(0)
     tasks = set(node.cluster._tasks)
     assert tasks
     node.cluster.close()
     node.cluster.announce()
     await asyncio.wait(tasks)
-    assert (pipe.open, len(told)) == (False, 1)
+    assert (pipe.open, len(reported)) == (False, 1)
     assert all(task.cancelled() for task in tasks)
 
 

@@ -27,17 +27,17 @@ class Map:
     def __init__(self) -> None:
         self.owners: dict[int, Owner] = {}
         self.members: dict[bytes, str] = {}
-        self.looks = 0
+        self.refreshes = 0
         self._watchers: list[Callable[[], None]] = []
 
     def owner(self, shard_id: int) -> Owner | None:
         return self.owners.get(shard_id)
 
     def refresh(self) -> None:
-        self.looks += 1
+        self.refreshes += 1
 
-    def watch(self, looked: Callable[[], None]) -> None:
-        self._watchers.append(looked)
+    def watch(self, refreshed: Callable[[], None]) -> None:
+        self._watchers.append(refreshed)
 
     def others(self) -> Mapping[bytes, str]:
         return self.members
@@ -45,7 +45,7 @@ class Map:
     def address(self, incarnation: bytes) -> str:
         return self.members.get(incarnation, "")
 
-    def looked(self) -> None:
+    def refreshed(self) -> None:
         for watcher in self._watchers:
             watcher()
 
@@ -85,7 +85,7 @@ class Desk:
         self.router.forward(write, partial(self.answers.__setitem__, name))
 
     async def refresh(self) -> None:
-        self.map.looked()
+        self.map.refreshed()
         await asyncio.sleep(0)
 
     def names(self, node: bytes) -> list[str]:
@@ -121,7 +121,7 @@ async def test_an_undone_write_goes_to_the_next_owner_and_an_unknown_one_does_no
     moved, unknown = desk.links[THERE].sent
     unknown[2](ShardUnavailable("nobody knows"))
     moved[2](ShardMoved("not here"))
-    assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.looks) == (ShardUnavailable, 1, 1)
+    assert (type(desk.answers["unknown"]), desk.router.waiting, desk.map.refreshes) == (ShardUnavailable, 1, 1)
     desk.map.owners[1] = Owner(ELSEWHERE, 4, "elsewhere")
     await desk.refresh()
     assert desk.names(ELSEWHERE) == ["moved"]
@@ -233,7 +233,7 @@ async def test_links_to_removed_nodes_are_closed() -> None:
     for number in range(50):
         where.members = {bytes([number]) * 16: f"10.0.0.{number}:1"}
         assert nodes.link(bytes([number]) * 16, where.members[bytes([number]) * 16]).idle
-        where.looked()
+        where.refreshed()
     assert len(nodes._links) == 1
     nodes.close()
 
@@ -243,7 +243,7 @@ async def test_a_link_in_use_is_kept() -> None:
     nodes = cluster(where)
     write = Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 10 * SECOND)
     nodes.link(THERE, "there:1").send(write, 3, print)
-    where.looked()
+    where.refreshed()
     assert list(nodes._links) == [THERE]
     nodes.close()
 

@@ -175,9 +175,11 @@ def test_the_encoding_of_the_handshake_is_stable() -> None:
     proven = caller.prove(hello, b"t" * 16)
     assert proven is not None
     proof, welcome, seals = proven
-    told = {"hello": hello, "proof": proof, "welcome": welcome}
-    told |= {f"frame {number} {name}": seal.of(b"frame") for name, seal in seals._asdict().items() for number in (0, 1)}
-    assert {name: part.hex() for name, part in told.items()} == VECTORS["handshake"]
+    reported = {"hello": hello, "proof": proof, "welcome": welcome}
+    reported |= {
+        f"frame {number} {name}": seal.of(b"frame") for name, seal in seals._asdict().items() for number in (0, 1)
+    }
+    assert {name: part.hex() for name, part in reported.items()} == VECTORS["handshake"]
 
 
 # ---------------------------------------------------------------------- other releases
@@ -241,9 +243,9 @@ def test_a_write_of_an_unknown_kind_is_refused_alone() -> None:
 
 def test_an_unknown_error_is_an_unknown_outcome() -> None:
     for kind in ("SomethingNew", "dataclass", "FieldError", "__name__"):
-        told = decode_result(WriteResult(1, failure=PeerError(kind, "why", [])))
-        assert type(told) is ShardUnavailable
-        assert "why" in str(told)
+        reported = decode_result(WriteResult(1, failure=PeerError(kind, "why", [])))
+        assert type(reported) is ShardUnavailable
+        assert "why" in str(reported)
 
 
 # ---------------------------------------------------------------------- round trips

@@ -16,7 +16,7 @@ class Table:
         self.failures: list[Exception] = []
         self.bad: set[int] = set()
         self.refused: list[tuple[int, str]] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.open = asyncio.Event()
         self.open.set()
         self.changed = asyncio.Condition()
@@ -25,7 +25,7 @@ class Table:
         return Batches(
             self.write,
             refused=lambda item, error: self.refused.append((item, str(error))),
-            failed=lambda error: self.told.append(type(error).__name__),
+            failed=lambda error: self.reported.append(type(error).__name__),
             pause_initial_us=1_000,
             pause_max_us=2_000,
         )
@@ -67,7 +67,7 @@ async def test_an_unavailable_database_only_delays() -> None:
     batches = table.batches()
     batches.add(1)
     await table.until({1})
-    assert table.told == ["StoreUnavailable", "OutcomeUnknown", "StoreUnavailable"] * 2
+    assert table.reported == ["StoreUnavailable", "OutcomeUnknown", "StoreUnavailable"] * 2
     assert table.refused == []
 
 
@@ -88,7 +88,7 @@ async def test_a_programming_error_is_refused_too() -> None:
     batches.add(1)
     batches.add(2)
     await table.until({1, 2})
-    assert table.told == ["KeyError", "KeyError"]
+    assert table.reported == ["KeyError", "KeyError"]
 
 
 async def test_close_cancels_and_nothing_is_written_afterwards() -> None:

@@ -94,7 +94,7 @@ def _outward_address() -> str | None:
         ({"payload_bytes_max": "32MiB"}, "cluster.frame_bytes_max: 33554432 has to be more than"),
     ],
 )
-def test_invalid_addresses_are_refused(flags, reason) -> None:
+def test_invalid_cluster_settings_are_refused(flags, reason) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings(flags)
     assert reason in str(caught.value)

@@ -209,7 +209,7 @@ class BrokerConformance(BusSuite):
             await bus.start()
         assert not bus.connected
 
-    async def test_a_broker_killed_during_close_keeps_its_messages(
+    async def test_a_broker_killed_while_the_bus_is_closed_keeps_its_messages(
         self, tmp_path: Path, bus: Bus, broker: Broker, notes: Notes
     ) -> None:
         handling = Handling(notes)

@@ -49,7 +49,7 @@ class Changes:
         self._condition = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something has changed."""
         task = asyncio.get_running_loop().create_task(self._notify())
         self._tasks.add(task)
@@ -83,7 +83,7 @@ class MemoryLog:
 
     async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
         """ExecutionLog.begin."""
-        self._changes.tell()
+        self._changes.notify()
         await self.open.wait()
         if self.begin_failures:
             raise self.begin_failures.pop(0)
@@ -95,7 +95,7 @@ class MemoryLog:
             self.outbox.append(envelope)
             added.add(start.execution_id)
         self.batches.append(("begin", len(starts)))
-        self._changes.tell()
+        self._changes.notify()
         if self.lost_commits:
             self.lost_commits -= 1
             raise OutcomeUnknown("the connection broke")
@@ -114,7 +114,7 @@ class MemoryLog:
                 self.outbox.append(envelope)
                 completed.add(end.execution_id)
         self.batches.append(("finish", len(ends)))
-        self._changes.tell()
+        self._changes.notify()
         return completed
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
@@ -156,7 +156,7 @@ class FakeDelivery:
     def _settle(self, how: str | Exception) -> None:
         if self.settled is None:
             self.settled = how
-            self._changes.tell()
+            self._changes.notify()
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Service:
         self._changes = changes
         self._tasks: set[asyncio.Task[None]] = set()
         self.arrivals: list[Arrival] = []
-        self.under_way = 0
+        self.in_flight = 0
         self.under_way_max = 0
 
     async def __aenter__(self) -> Self:
@@ -212,13 +212,13 @@ class Service:
                 length = next((int(value) for name, value in headers if name == "content-length"), 0)
                 arrival = Arrival(line, headers, await reader.readexactly(length))
                 self.arrivals.append(arrival)
-                self.under_way += 1
-                self.under_way_max = max(self.under_way, self.under_way_max)
-                self._changes.tell()
+                self.in_flight += 1
+                self.under_way_max = max(self.in_flight, self.under_way_max)
+                self._changes.notify()
                 try:
                     said = await self._answers(arrival)
                 finally:
-                    self.under_way -= 1
+                    self.in_flight -= 1
                 if said is None:
                     break
                 writer.write(said)
@@ -271,7 +271,7 @@ class Bench:
     def observe(self, event: AgentEvent) -> None:
         """Records the event."""
         self.events.append(event)
-        self.changes.tell()
+        self.changes.notify()
 
     def order(self, url: str, method: str = "POST", *, correlation_id: str | None = None, **spec: Any) -> FakeDelivery:
         """A StartExecution of a new call, not delivered yet."""

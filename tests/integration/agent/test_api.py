@@ -162,11 +162,11 @@ async def test_concurrent_submissions_create_one_call_each(world: World) -> None
 
 
 async def test_pages_are_complete_under_filters(world: World) -> None:
-    tenant, stranger = world.tenant(), world.tenant()
+    tenant, unknown = world.tenant(), world.tenant()
     for number in range(25):
         tags = [tag for tag, every in (("even", 2), ("third", 3)) if number % every == 0]
         await tenant.submit(name=str(number), tags=tags, dueAt=None if number % 5 == 0 else LATER)
-        await stranger.submit(name="theirs", tags=tags)
+        await unknown.submit(name="theirs", tags=tags)
     for query, wanted in (
         ("", range(25)),
         ("&tag=even", range(0, 25, 2)),
@@ -234,14 +234,14 @@ async def test_a_scheduled_call_is_deleted(world: World) -> None:
 
 
 async def test_tenants_do_not_see_each_others_calls(world: World) -> None:
-    tenant, stranger = world.tenant(), world.tenant()
+    tenant, unknown = world.tenant(), world.tenant()
     call_id = (await tenant.submit(tags=["a"]))["serviceCallId"]
-    assert await stranger.names() == await stranger.names("?tag=a") == []
+    assert await unknown.names() == await unknown.names("?tag=a") == []
     for method, rest in (("GET", ""), ("GET", "/trace"), ("DELETE", ""), ("PUT", "/tags/x"), ("DELETE", "/tags/a")):
-        assert await stranger.status(method, f"/{call_id}{rest}") == 404
+        assert await unknown.status(method, f"/{call_id}{rest}") == 404
     # Ids belong to their tenants: the same id in another tenant is another call.
-    await stranger.submit(serviceCallId=call_id, name="theirs")
-    assert (await tenant.names(), await stranger.names()) == (["n"], ["theirs"])
+    await unknown.submit(serviceCallId=call_id, name="theirs")
+    assert (await tenant.names(), await unknown.names()) == (["n"], ["theirs"])
     assert (await tenant.get(f"/{call_id}"))["tags"] == ["a"]
 
 

@@ -38,7 +38,7 @@ from tocsin.model.secrets import SigningSecrets, new_secret
 from tocsin.ports.bus import InvalidMessage
 
 
-async def say_ok(arrival: Arrival) -> bytes | None:
+async def respond_ok(arrival: Arrival) -> bytes | None:
     return answer()
 
 
@@ -89,7 +89,7 @@ async def test_a_successful_execution_is_logged_and_reported() -> None:
 
 async def test_each_execution_is_signed_with_the_secret_current_at_its_time() -> None:
     first, second = new_secret(), new_secret()
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.tenant_secrets[bench.tenant_id] = SigningSecrets(first)
         order = bench.order(service.url, body=b'{"n": 1}')
         await bench.run(order)
@@ -117,7 +117,7 @@ async def test_each_execution_is_signed_with_the_secret_current_at_its_time() ->
     ],
 )
 async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_type: str | None, body: bytes) -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url, **spec))
         assert isinstance(ended, ExecutionSucceeded)
         (arrival,) = service.arrivals
@@ -130,7 +130,7 @@ async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_t
 
 
 async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitted() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         await bench.run(bench.order(service.url, headers={"X-Correlation-ID": "own"}))
         await bench.run(bench.order(service.url, correlation_id="ä\r\nx"))
         own, none = (
@@ -201,7 +201,9 @@ async def test_a_closed_connection_is_a_failure_without_resending() -> None:
         ("http://127.0.0.1:{port}/", {"body": b'"\xff"'}, "INVALID_REQUEST"),
     ],
 )
-async def test_an_unreachable_service_is_a_connection_failure(url: str, spec: dict[str, Any], kind: str) -> None:
+async def test_a_request_that_cannot_be_delivered_fails_with_its_kind(
+    url: str, spec: dict[str, Any], kind: str
+) -> None:
     async with Bench() as bench:
         order = bench.order(url.format(port=free_port()), **spec)
         (ended,) = await bench.run(order)
@@ -214,7 +216,7 @@ async def test_an_unreachable_service_is_a_connection_failure(url: str, spec: di
 
 
 async def test_a_forbidden_destination_is_refused() -> None:
-    async with Bench(egress=EgressPolicy()) as bench, Service(say_ok, bench.changes) as service:
+    async with Bench(egress=EgressPolicy()) as bench, Service(respond_ok, bench.changes) as service:
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionFailed)
         assert ended.error_meta.kind == "EGRESS_REFUSED"
@@ -323,7 +325,7 @@ async def test_a_duplicate_order_is_executed_once() -> None:
 
 
 async def test_a_deleted_call_is_not_executed() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         gone, there = bench.order(service.url), bench.order(service.url)
         bench.log.unknown_calls.add(gone.envelope.aggregate_id)
         await bench.hand_over(gone, there)
@@ -333,7 +335,7 @@ async def test_a_deleted_call_is_not_executed() -> None:
 
 
 async def test_a_malformed_order_fails_alone() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         order = bench.order(service.url)
         bad = bench.delivery(
             StartExecution(bench.new_id(), bench.new_id(), bench.registry.open(order.envelope).request_spec)
@@ -348,7 +350,10 @@ async def test_a_malformed_order_fails_alone() -> None:
 
 
 async def test_many_executions_are_logged_in_few_batches() -> None:
-    async with Bench(limited(executions_per_destination_max=64)) as bench, Service(say_ok, bench.changes) as service:
+    async with (
+        Bench(limited(executions_per_destination_max=64)) as bench,
+        Service(respond_ok, bench.changes) as service,
+    ):
         orders = [bench.order(service.url) for _ in range(200)]
         await bench.run(*orders)
         assert len(service.arrivals) == 200
@@ -398,9 +403,9 @@ async def test_executions_stay_within_the_limits() -> None:
     async with Bench(limits) as bench, Service(reply, bench.changes) as one, Service(reply, bench.changes) as two:
         orders = [bench.order(one.url) for _ in range(10)] + [bench.order(two.url) for _ in range(10)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: one.under_way + two.under_way == 5)
+        await bench.changes.until(lambda: one.in_flight + two.in_flight == 5)
         assert (bench.executor.in_flight, bench.executor.deferred) == (5, 15)
-        assert (one.under_way, two.under_way) == (3, 2)
+        assert (one.in_flight, two.in_flight) == (3, 2)
         assert [order.settled for order in orders].count(None) == 15
         for _ in range(20):
             go.release()
@@ -411,9 +416,13 @@ async def test_executions_stay_within_the_limits() -> None:
 
 async def test_a_hanging_destination_does_not_block_another() -> None:
     limits = limited(executions_in_flight_max=8, executions_per_destination_max=4)
-    async with Bench(limits) as bench, Service(never, bench.changes) as slow, Service(say_ok, bench.changes) as quick:
+    async with (
+        Bench(limits) as bench,
+        Service(never, bench.changes) as slow,
+        Service(respond_ok, bench.changes) as quick,
+    ):
         await bench.hand_over(*[bench.order(slow.url) for _ in range(50)])
-        await bench.changes.until(lambda: slow.under_way == 4)
+        await bench.changes.until(lambda: slow.in_flight == 4)
         await bench.run(*[bench.order(quick.url) for _ in range(30)])
         assert (len(slow.arrivals), len(quick.arrivals)) == (4, 30)
         assert (bench.executor.in_flight, bench.executor.deferred) == (4, 46)
@@ -449,7 +458,7 @@ async def test_a_request_that_did_not_leave_this_machine_is_sent_later() -> None
 
 
 async def test_no_request_is_sent_before_its_start_is_logged() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.begin_failures = [StoreUnavailable("away")] * 3
         order = bench.order(service.url)
         await bench.run(order)
@@ -458,7 +467,7 @@ async def test_no_request_is_sent_before_its_start_is_logged() -> None:
 
 
 async def test_an_order_that_cannot_be_logged_fails_alone() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.begin_failures = [DefiniteFailure("no")] * 3
         first, second = bench.order(service.url), bench.order(service.url)
         await bench.hand_over(first, second)
@@ -470,7 +479,7 @@ async def test_an_order_that_cannot_be_logged_fails_alone() -> None:
 
 
 async def test_a_commit_with_unknown_outcome_neither_loses_nor_repeats_a_call() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         known = bench.order(service.url)
         await bench.run(known)
         bench.log.lost_commits = 2
@@ -485,7 +494,7 @@ async def test_a_commit_with_unknown_outcome_neither_loses_nor_repeats_a_call() 
 
 async def test_results_waiting_for_the_database_occupy_slots() -> None:
     limits = limited(executions_in_flight_max=3)
-    async with Bench(limits) as bench, Service(say_ok, bench.changes) as service:
+    async with Bench(limits) as bench, Service(respond_ok, bench.changes) as service:
         failure = StoreUnavailable("away")
         bench.log.finish_failures = [failure] * 10_000
         orders = [bench.order(service.url) for _ in range(7)]
@@ -499,7 +508,7 @@ async def test_results_waiting_for_the_database_occupy_slots() -> None:
 
 
 async def test_a_refused_result_is_written_again() -> None:
-    async with Bench() as bench, Service(say_ok, bench.changes) as service:
+    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         bench.log.finish_failures = [DefiniteFailure("no")] * 5
         (ended,) = await bench.run(bench.order(service.url))
         assert isinstance(ended, ExecutionSucceeded)
@@ -519,7 +528,7 @@ async def test_drain_waits_for_executions_in_flight_and_starts_nothing_more() ->
     async with Bench(limited(executions_per_destination_max=2)) as bench, Service(reply, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(4)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 2)
+        await bench.changes.until(lambda: service.in_flight == 2)
         draining = asyncio.ensure_future(bench.executor.drain(20_000_000))
         await asyncio.sleep(0)
         late = bench.order(service.url)
@@ -537,7 +546,7 @@ async def test_an_unfinished_execution_is_reported_at_the_next_start() -> None:
     async with Bench() as bench, Service(never, bench.changes) as service:
         orders = [bench.order(service.url) for _ in range(3)]
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 3)
+        await bench.changes.until(lambda: service.in_flight == 3)
         assert not await bench.executor.drain(1_000)
         await bench.caller.close()
         log = bench.log
@@ -564,7 +573,7 @@ async def test_closing_the_http_client_interrupts_executions_without_failing_the
     async with Bench() as bench, Service(never, bench.changes) as service:
         order = bench.order(service.url)
         await bench.hand_over(order)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         await bench.caller.close()
         assert await bench.executor.drain(20_000_000)
         assert [row.execution_id for row in await bench.log.unfinished(10)] == [bench.execution_id(order)]

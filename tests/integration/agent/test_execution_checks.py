@@ -48,7 +48,7 @@ async def test_executions_in_flight_or_not_logged_are_not_reported() -> None:
         order = bench.order(service.url)
         assert await bench.check(order, begun=False) == []
         await bench.hand_over(order)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         assert await bench.check(order) == []
         go.set()
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(order)))
@@ -89,7 +89,7 @@ async def test_a_late_order_is_failed_and_never_sent() -> None:
     async with Bench(limits) as bench, Service(reply, bench.changes) as service:
         first, second = bench.order(service.url), bench.order(service.url)
         await bench.hand_over(first, second)
-        await bench.changes.until(lambda: service.under_way == 1)
+        await bench.changes.until(lambda: service.in_flight == 1)
         await asyncio.sleep(0.35)
         go.set()
         await bench.changes.until(lambda: bench.has_ended(bench.execution_id(second)))

@@ -96,7 +96,7 @@ async def test_interrupted_executions_are_recovered_from_a_database_file(databas
         orders = [bench.order(service.url) for _ in range(5)]
         await submit(database, orders)
         await bench.hand_over(*orders)
-        await bench.changes.until(lambda: service.under_way == 5)
+        await bench.changes.until(lambda: service.in_flight == 5)
         assert not await bench.executor.drain(1_000)
     async with Bench(limited(executions_in_flight_max=2), log=log) as after:
         assert await after.executor.recover() == 5

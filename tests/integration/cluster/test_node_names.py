@@ -52,10 +52,10 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
     async with running(one, two, third):
         incarnations = [await incarnation(one), await incarnation(two)]
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return all([await sharing(server) == sorted(incarnations) for server in (one, two, third)])
 
-        await until(told)
+        await until(reported)
         for server in (one, two, third):
             assert [(line["level"], line["node"], line["incarnations"]) for line in warnings(server)] == [
                 ("warning", "same", ", ".join(sorted(incarnations)))

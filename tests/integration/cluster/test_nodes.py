@@ -73,10 +73,10 @@ async def test_a_namespace_created_at_one_node_is_known_at_once_by_the_other(
 
 
 async def test_timers_fire_from_any_node_and_each_node_reports_on_all(tmp_path: Path, postgresql_url: str) -> None:
-    rung: list[str] = []
+    fired: list[str] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
-        rung.append(str(body["timerId"]))
+        fired.append(str(body["timerId"]))
         return 200, b""
 
     servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
@@ -91,11 +91,11 @@ async def test_timers_fire_from_any_node_and_each_node_reports_on_all(tmp_path: 
         for client in clients:
             client.close()
 
-        async def all_rang() -> bool:
-            return len(rung) >= TIMERS
+        async def all_fired() -> bool:
+            return len(fired) >= TIMERS
 
-        await until(all_rang)
-        assert sorted(rung) == sorted(f"t{number}" for number in range(TIMERS))
+        await until(all_fired)
+        assert sorted(fired) == sorted(f"t{number}" for number in range(TIMERS))
         for server in servers:
             seen = await view(server)
             assert {entry["node"] for entry in seen["nodes"]} == names

@@ -68,10 +68,10 @@ async def test_shards_move_while_callbacks_are_slow(leaves: bool, tmp_path: Path
                 await two.start()
                 await shared_by([one, two], {"one", "two"})
 
-            async def all_rang() -> bool:
+            async def all_fired() -> bool:
                 return len(arrivals("quick")) == QUICK
 
-            await until(all_rang)
+            await until(all_fired)
             # Longer than the time after which a callback that was handed over would be repeated.
             await asyncio.sleep(max((began - now_us()) / 1e6 + TIMEOUT_S + MARGIN_US / 1e6 + 3, 0))
             late = {path: at - due[path[1:]] for path, at in receiver.arrivals if path.startswith("/quick")}

@@ -56,7 +56,7 @@ class _Execution(NamedTuple):
         return waited_us >= start_timeout_us and not (self.error or "").startswith("START_TIMEOUT")
 
 
-def reckon(world: World) -> None:
+def check_outcomes(world: World) -> None:
     """Reports outcomes that are wrong or missing."""
     log: dict[Any, list[_Execution]] = {}
     for call_id, *rest in world.tables.rows(_LOG):
