@@ -119,7 +119,7 @@ async def test_a_concurrently_deleted_call_drops_only_its_own_schedule(database:
 
 async def test_unknown_databases_are_refused() -> None:
     for url in ("mysql://localhost/x", "no url"):
-        with pytest.raises(ConfigError, match="the agent's database"):
+        with pytest.raises(ConfigError, match="agent_database"):
             AgentDatabase(url)
 
 

@@ -132,7 +132,7 @@ async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: 
     assert await gate.fetchval("SELECT beats FROM agent_heartbeat") >= 1_000_000
     assert not first.lock_held
     await gate.execute(f"ALTER ROLE {role} LOGIN")
-    assert "runs the agent" in await first.lost()
+    assert "has taken over the agent" in await first.lost()
     one = call()
     with pytest.raises(StoreUnavailable):
         await insert(first, one)

@@ -27,8 +27,8 @@ def test_leadership_events_are_logged_beyond_the_rate_limit() -> None:
     with capture_logs() as lines:
         log = AgentLog(lambda: 1.0)
         for _ in range(50):
-            log(AgentStepFailed("outbox mark", "node two runs the agent on it now"))
-        log(AgentLeadershipLost("node two runs the agent on it now"))
+            log(AgentStepFailed("outbox mark", "node two has taken over the agent"))
+        log(AgentLeadershipLost("node two has taken over the agent"))
     assert [line["event"] for line in lines] == ["agent step failed"] * WARNING_LINES_PER_SECOND_MAX + [
         "agent leadership lost"
     ]
