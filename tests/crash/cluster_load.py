@@ -1,4 +1,4 @@
-"""Clients that create, replace, update and delete timers through any node of a cluster, and record the answers."""
+"""Clients that create, replace, update and delete timers through any node of a cluster, and what they were told."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
 
 CLIENTS = 16
-#: A client's average pause between two requests: two or three hundred requests per second in total. Without a pause, the
-#: load itself would starve the nodes of a small machine.
+#: A client's pause between two requests, on average: two or three hundred requests a second in all. Without one, the load
+#: itself starves the nodes of a small machine, and what is seen is that.
 PACE_S = 0.05
 
 
 class ClusterLoad:
-    """`failures` counts, by kind, answers that are neither success nor refusal, and requests without an answer."""
+    """`failures` are answers other than yes and no, and requests that were not answered; each counted by its kind."""
 
     def __init__(self, servers: list[ServerProcess], ledger: Ledger, url: str, seed: int) -> None:
         self.failures: Counter[str] = Counter()
@@ -32,11 +32,11 @@ class ClusterLoad:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Starts the clients."""
+        """Begins."""
         self._tasks = [asyncio.create_task(self._client(number)) for number in range(CLIENTS)]
 
     async def stop(self) -> None:
-        """Each client completes its current request."""
+        """Each client ends the request that it is at."""
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
@@ -84,7 +84,7 @@ class ClusterLoad:
 
 
 async def drained(server: ServerProcess, ledger: Ledger, timeout_s: float = 60.0) -> None:
-    """Returns when nothing is owed or pending any more, or after a timeout; the check shows which."""
+    """Returns when nothing is owed or pending any more, or when that takes too long: the reckoning tells which."""
     client = Client(server.address)
     query = {"namespace": "default", "status": "pending", "limit": 1}
     with contextlib.suppress(TimeoutError):
@@ -98,7 +98,7 @@ async def drained(server: ServerProcess, ledger: Ledger, timeout_s: float = 60.0
 
 
 def latest(ledger: Ledger) -> float:
-    """How late the latest first attempt was, in seconds."""
+    """Seconds by which the latest first attempt came after its instant."""
     due = {(timer, c.version): c.execute_at for timer, changes in ledger.changes.items() for c in changes}
     late_us = [
         receipt.arrived_at - due[timer, receipt.version]
@@ -109,8 +109,8 @@ def latest(ledger: Ledger) -> float:
     return max(late_us, default=0) / 1e6
 
 
-def check(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
-    """Checks that every guarantee was kept, and that only timers fired shortly before a fault have duplicates."""
+def reckon(ledger: Ledger, load: ClusterLoad, before_us: int) -> None:
+    """What was promised has to have been kept; duplicates only of what rang shortly before a fault."""
     acked = ledger.acknowledged
     received = sum(len(receipts) for receipts in ledger.receipts.values())
     duplicates, unexplained = ledger.duplicates(before_us)

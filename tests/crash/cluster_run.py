@@ -1,4 +1,4 @@
-"""A cluster of three nodes under load: the starting point of the fault tests."""
+"""A cluster of three nodes at work: what the tests of its faults begin with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.crash.cluster_load import ClusterLoad, check, drained
+from tests.crash.cluster_load import ClusterLoad, drained, reckon
 from tests.crash.ledger import Ledger
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Receiver
@@ -21,25 +21,25 @@ BEFORE_FAULT_US = 2_000_000
 
 
 def found_lost(server: ServerProcess) -> int:
-    """How many shards a resumed node has found to belong to others: by the fence, or because the batch in flight when
-    it froze never got an answer, which may have been one batch of all its shards."""
+    """How many shards a node that came back late has found to be others': by the fence, or because the batch that was under
+    way when it stood still never got an answer, which may have been one of all its shards."""
     lines = [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
     return len({line["shard_id"] for line in lines if line["reason"] in ("fenced", "unknown_outcome")})
 
 
 class Run(NamedTuple):
-    """A running cluster."""
+    """What is under way."""
 
     servers: list[ServerProcess]
     ledger: Ledger
     load: ClusterLoad
 
     def acknowledged(self) -> int:
-        """How many writes were acknowledged to clients."""
+        """How many writes clients were told are done."""
         return sum(change.acked_at is not None for changes in self.ledger.changes.values() for change in changes)
 
     async def goes_on(self, writes: int = 300, timeout_s: float = 60.0) -> None:
-        """Returns when this many more writes are acknowledged."""
+        """Returns when so many more are."""
         least = self.acknowledged() + writes
 
         async def are_more() -> bool:
@@ -48,16 +48,16 @@ class Run(NamedTuple):
         await until(are_more, timeout_s)
 
     def fault(self, lasting_us: int = 0) -> int:
-        """Records a fault that begins now and ends at once or `lasting_us` from now. Returns the instant."""
+        """Notes that something breaks now, or went on breaking until `lasting_us` from now; returns the instant."""
         begun = now_us()
         self.ledger.kills += range(begun, begun + lasting_us + 1, 1_000_000)
         return begun
 
-    async def checked(self, before_us: int = BEFORE_FAULT_US) -> None:
-        """Ends the load and compares guarantees with what was received."""
+    async def reckoned(self, before_us: int = BEFORE_FAULT_US) -> None:
+        """Ends the load and compares what was promised with what came."""
         await self.load.stop()
         await drained(self.servers[0], self.ledger)
-        check(self.ledger, self.load, before_us)
+        reckon(self.ledger, self.load, before_us)
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def three_nodes(
     *,
     prepare: Callable[[list[ServerProcess]], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Run]:
-    """Three nodes that share the shards, each with its own connection to the database, under load. `prepare` is called
+    """Three nodes that share the shards, each with its own way to the database, and clients at work. `prepare` is called
     before they start."""
     servers = [node(folder, name, url, "--shards", "12") for name, url in zip(NAMES, urls, strict=True)]
     if prepare is not None:
@@ -80,7 +80,7 @@ async def three_nodes(
 
 @asynccontextmanager
 async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
-    """Clients of running nodes, and a receiver that occasionally fails."""
+    """Clients, and a receiver that now and then fails, of nodes that run."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     chance, ledger = random.Random(seed), Ledger()

@@ -1,4 +1,4 @@
-"""What clients were told and what the receiver got, and whether both are consistent."""
+"""What clients were told and what the receiver got, and whether the two can both be true."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from tocsin.model.instants import parse_instant
 
-#: Data that the killed server had sent may be received this much later.
+#: What the dead server had sent may be read this much later.
 _STILL_ARRIVING_US = 1_000_000
 
 
 @dataclass(slots=True)
 class Change:
-    """One write of a client: `version` identifies its payload; `acked_at` is None while, or if finally, unknown."""
+    """One write of a client: `version` identifies its payload; `acked_at` is None while (or for ever) unknown."""
 
     version: int
     deletes: bool
@@ -25,7 +25,7 @@ class Change:
 
 @dataclass(slots=True)
 class Receipt:
-    """One call that the receiver got. Instants are microseconds of this machine's clock."""
+    """One call that the receiver got; all instants in microseconds of this machine's clock."""
 
     version: int
     attempt: int
@@ -35,7 +35,7 @@ class Receipt:
 
 @dataclass(slots=True)
 class Ledger:
-    """Changes and receipts by timer, and the instants at which the server was killed."""
+    """Changes by timer, receipts by timer, and when the server was killed."""
 
     changes: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))
     receipts: dict[str, list[Receipt]] = field(default_factory=lambda: defaultdict(list))
@@ -43,31 +43,31 @@ class Ledger:
 
     @property
     def acknowledged(self) -> int:
-        """The acknowledged writes."""
+        """Writes that a client heard to be done."""
         return sum(change.acked_at is not None for changes in self.changes.values() for change in changes)
 
     def receive(self, body: dict[str, object], arrived_at: int) -> None:
-        """Records a call."""
+        """Notes a call."""
         payload = body["payload"]
         assert isinstance(payload, dict)
         receipt = Receipt(payload["v"], int(str(body["attempt"])), parse_instant(str(body["firedAt"])), arrived_at)
         self.receipts[str(body["timerId"])].append(receipt)
 
     def missing(self) -> list[str]:
-        """Timers whose last acknowledged state should have fired and has not."""
+        """Timers whose last acknowledged state must still ring and hasn't."""
         return [timer for timer in self.changes if self._owed(timer)]
 
     def _owed(self, timer: str) -> bool:
-        fired = {receipt.version for receipt in self.receipts[timer]}
-        return self.owes(timer) and not any(change.version in fired for change in self._possible(timer))
+        rung = {receipt.version for receipt in self.receipts[timer]}
+        return self.owes(timer) and not any(change.version in rung for change in self._possible(timer))
 
     def owes(self, timer: str) -> bool:
-        """Whether the timer's last acknowledged state must fire unless it has: no delete was or may have been done."""
+        """Whether the timer's last acknowledged state has to ring, if it hasn't: no delete was done, or may have been."""
         possible = self._possible(timer)
         return bool(possible) and not any(change.deletes for change in possible)
 
     def _possible(self, timer: str) -> list[Change]:
-        """The last acknowledged change and later ones that may have been done; empty if none was acknowledged."""
+        """The last acknowledged change, and later ones that may have been done; nothing when none was acknowledged."""
         changes = [change for change in self.changes[timer] if not change.refused]
         acked = [index for index, change in enumerate(changes) if change.acked_at is not None]
         return changes[acked[-1] :] if acked else []
@@ -83,7 +83,7 @@ class Ledger:
         ]
 
     def after_change(self) -> list[tuple[str, Receipt, Change]]:
-        """Calls that began after a later change of the timer had been acknowledged."""
+        """Calls begun after a later change of the timer had been acknowledged."""
         wrong = []
         for timer, receipts in self.receipts.items():
             changes = [change for change in self.changes[timer] if not change.refused]
@@ -97,7 +97,7 @@ class Ledger:
         return wrong
 
     def duplicates(self, before_kill_us: int) -> tuple[int, list[tuple[str, Receipt, int]]]:
-        """How many attempts arrived more than once, and those whose earlier arrival was not shortly before a kill."""
+        """How many attempts arrived more than once, and those whose former arrival was not shortly before a kill."""
         count, unexplained = 0, []
         for timer, receipts in self.receipts.items():
             seen: dict[tuple[int, int], Receipt] = {}

@@ -109,8 +109,8 @@ async def test_accepted_calls_succeed_after_a_database_freeze(
         async def silence() -> None:
             proxy.silence()
 
-        async def end_silence() -> None:
-            proxy.end_silence()
+        async def speak() -> None:
+            proxy.speak()
 
         flags = ["--agent-database", url.replace(f":{shared_postgresql.port}/", f":{proxy.port}/")]
-        assert await run(tmp_path, flags, silence, end_silence) == CALLS
+        assert await run(tmp_path, flags, silence, speak) == CALLS

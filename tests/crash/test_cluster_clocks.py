@@ -1,4 +1,4 @@
-"""Nodes with wrong clocks: no timer fires early, and other nodes take over their timers soon."""
+"""Nodes whose clocks are wrong, for real: nothing rings early, and what they should have rung others do, soon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.slow_receiver import SlowReceiver
 
 
 @pytest.mark.timeout(180)
-async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_whose_clock_is_wrong_leaves_its_shards_to_others(tmp_path: Path, postgresql_url: str) -> None:
     clock = SettableClock(tmp_path)
 
     async def prepare(servers: list[ServerProcess]) -> None:
@@ -29,7 +29,7 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             await shared_by(run.servers[:2], {"one", "two"})
             print(f"handed over after {(now_us() - wrong_at) / 1e6:.1f} s")
             run.fault()
-            # It still accepts writes for other nodes.
+            # It still takes writes for others.
             await run.goes_on()
             assert not await is_ready(run.servers[2])
             (third,) = [node for node in (await view(run.servers[0]))["nodes"] if node["node"] == "three"]
@@ -38,12 +38,12 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
             await shared_by(run.servers, set(NAMES))
             run.fault()
             await run.goes_on()
-        await run.checked()
+        await run.reckoned()
         assert run.servers[2].log().count('"event": "clock distrusted"') == 2
 
 
 @pytest.mark.timeout(180)
-async def test_the_agent_moves_to_a_node_with_a_correct_clock(tmp_path: Path, postgresql_url: str) -> None:
+async def test_the_agent_goes_to_a_node_whose_clock_is_right(tmp_path: Path, postgresql_url: str) -> None:
     nodes = nodes_of(tmp_path, postgresql_url)
     clocks = []
     for node in nodes:
@@ -57,7 +57,7 @@ async def test_the_agent_moves_to_a_node_with_a_correct_clock(tmp_path: Path, po
         await load.accepts(80)
         leader = await leads(nodes, nodes[0])
         other = nodes[1 - nodes.index(leader)]
-        # The clock is ahead: a node that trusted it would execute waiting calls at once.
+        # Forwards: what waits for its instant would be executed at once by whoever believed it.
         clocks[nodes.index(leader)].set_off(20)
 
         async def has_moved() -> bool:

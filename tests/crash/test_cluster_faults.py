@@ -1,5 +1,5 @@
-"""Three nodes on one database under load, with faults: nothing acknowledged is lost, nothing fires that must not, and
-the remaining nodes continue."""
+"""Three nodes on one database under load, and what may happen to them: nothing acknowledged is lost, nothing rings that
+must not, and whoever is left goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORKERS = 3
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_a_killed_nodes_shards_are_taken_over(
+async def test_a_killed_node_is_replaced_by_the_others(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -40,12 +40,12 @@ async def test_a_killed_nodes_shards_are_taken_over(
         await shared_by(run.servers[:2], {"one", "two"})
         print(f"taken over after {(now_us() - killed_at) / 1e6:.1f} s")
         await run.goes_on()
-        await run.checked()
+        await run.reckoned()
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
-async def test_a_resumed_frozen_node_does_no_harm(
+async def test_a_node_that_stood_still_can_do_no_harm(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -69,13 +69,13 @@ async def test_a_resumed_frozen_node_does_no_harm(
         run.load.gone.discard(frozen)
         await shared_by(run.servers, set(NAMES))
         await run.goes_on()
-        await run.checked()
+        await run.reckoned()
         assert found_lost(frozen) >= owned
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_a_database_restart_under_load_loses_nothing(
+async def test_the_database_restarts_in_the_middle(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     server, url = await own_database(request, database)
@@ -87,7 +87,7 @@ async def test_a_database_restart_under_load_loses_nothing(
         run.fault()
         await run.goes_on()
         run.fault()
-        await run.checked(BEFORE_FAULT_US + 2_000_000)
+        await run.reckoned(BEFORE_FAULT_US + 2_000_000)
 
 
 @pytest.mark.timeout(400)
@@ -100,7 +100,7 @@ async def test_a_rolling_restart_fails_no_request(
             assert await server.stop() == 0
             await server.start()
             await shared_by(run.servers, set(NAMES))
-        await run.checked()
+        await run.reckoned()
         assert dict(run.load.failures) == {}
 
 
@@ -133,7 +133,7 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
             server.process.send_signal(signal.SIGHUP)
             await until(is_over, 150)
             await until(is_shared)
-            await run.checked()
+            await run.reckoned()
             assert dict(run.load.failures) == {}
         after = await incarnations(server)
         assert len(after) == _WORKERS
@@ -141,5 +141,5 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
 
 
 async def incarnations(server: ServerProcess) -> set[str]:
-    """The incarnations of the live nodes."""
+    """The starts of nodes that live."""
     return {node["incarnation"] for node in (await view(server))["nodes"] if node["alive"]}

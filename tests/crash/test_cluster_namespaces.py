@@ -1,4 +1,4 @@
-"""A namespace changes while a node is frozen: the change takes a bounded time, and that node fires nothing afterwards."""
+"""A namespace is changed while a node stands still: that costs a bounded time, and no call of that node afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tocsin.model.instants import format_instant, parse_instant
 LEASE_US = EngineLimits().namespaces_lease_us
 
 
-async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_that_stood_still_while_a_namespace_was_paused_calls_nothing_of_it(
+    tmp_path: Path, postgresql_url: str
+) -> None:
     fired: list[int] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:
@@ -26,7 +28,7 @@ async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_p
     async with Receiver(answer) as receiver, running(*servers):
         await shared_by(servers, {"one", "two"})
         client = Client(servers[0].address)
-        # Due from now until long after the node has resumed; both nodes own some of them and have loaded them.
+        # Due from now on until long after the node has woken up; both nodes own some, and have loaded them.
         began = now_us() + 500_000
         timers = [
             {
@@ -49,7 +51,7 @@ async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_p
         frozen.process.send_signal(signal.SIGCONT)
         assert (status, answered["paused"]) == (200, True)
         print(f"acknowledged after {(acknowledged - asked) / 1e6:.1f} s")
-        # No node could confirm on behalf of the frozen one.
+        # Nobody could confirm for the node that stood still.
         assert acknowledged - asked > LEASE_US // 2
 
         async def serves() -> bool:

@@ -1,5 +1,5 @@
-"""A node loses its connection to the database, to the other nodes, or to both, while all are alive and no connection is
-closed: guarantees are kept, its shards move where necessary, and it recovers by itself."""
+"""A node that can't reach the database, the other nodes, or either, while all live and nobody's connection is closed: what
+was promised is kept, its shards ring elsewhere where they must, and it comes back by itself."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 
-#: How long a node may fire after its last contact with the database (`node_lease`).
+#: As long as a node may go on ringing after it has heard from the database for the last time (`node_lease`).
 _LEASE_US = 3_000_000
 _STAYS_CUT_OFF_S = 4
 
 
 class _Network(NamedTuple):
-    """The third node's connection to the database, and every connection to each node."""
+    """The third node's way to the database, and everybody's way to each node."""
 
     to_database: Proxy
     to_nodes: list[Proxy]
 
     def cut_off_third_from_peers(self, server: ServerProcess) -> None:
-        """Nothing passes between it and the other nodes, in either direction."""
+        """Nothing passes between it and the other nodes, whoever connected."""
         assert server.process is not None
         for proxy in self.to_nodes[:2]:
             proxy.silence(server.process.pid)
         self.to_nodes[2].silence()
 
     def heal(self) -> None:
-        """Restores all connections."""
+        """All is as it was."""
         for proxy in (self.to_database, *self.to_nodes):
-            proxy.end_silence()
+            proxy.speak()
 
 
 @asynccontextmanager
@@ -80,7 +80,7 @@ async def _comes_back(run: Run) -> None:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "peers"), [("postgresql", True), ("mysql", False)])
-async def test_a_node_cut_off_from_the_database_is_replaced_and_returns(
+async def test_a_node_without_the_database_is_replaced_and_comes_back(
     tmp_path: Path, database: str, peers: bool, request: pytest.FixtureRequest
 ) -> None:
     async with _connected(tmp_path, await new_database(request, database)) as (run, network):
@@ -99,29 +99,29 @@ async def test_a_node_cut_off_from_the_database_is_replaced_and_returns(
         network.heal()
         await _comes_back(run)
         print(f"back after {(now_us() - healed_at) / 1e6:.1f} s")
-        await run.checked()
+        await run.reckoned()
         assert found_lost(run.servers[2]) >= owned
 
 
 @pytest.mark.timeout(400)
-async def test_partitioned_nodes_keep_their_shards(tmp_path: Path, postgresql_url: str) -> None:
+async def test_nodes_that_lose_one_another_keep_their_shards(tmp_path: Path, postgresql_url: str) -> None:
     async with _connected(tmp_path, postgresql_url) as (run, network):
         before = await owners(run.servers[0])
         run.fault()
         network.cut_off_third_from_peers(run.servers[2])
-        # Slow: a request to a node for a shard on the other side waits for as long as a write may take.
+        # Slowly: whoever asks a node for a shard on the other side waits for as long as a write may take.
         await run.goes_on(20)
         await asyncio.sleep(_STAYS_CUT_OFF_S)
         assert await owners(run.servers[0]) == before == await owners(run.servers[2])
         run.fault()
         network.heal()
         await _comes_back(run)
-        await run.checked()
+        await run.reckoned()
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", ["postgresql", "mysql"])
-async def test_repeated_connection_resets_lose_nothing(
+async def test_connections_that_are_reset_again_and_again_lose_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     url = await new_database(request, database)
@@ -136,4 +136,4 @@ async def test_repeated_connection_resets_lose_nothing(
             await run.goes_on(50)
         assert cut > 12
         await run.goes_on()
-        await run.checked(BEFORE_FAULT_US + 1_000_000)
+        await run.reckoned(BEFORE_FAULT_US + 1_000_000)

@@ -35,7 +35,7 @@ class Proxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        self.end_silence()
+        self.speak()
         tasks = list(self._pairs)
         for task in tasks:
             task.cancel()
@@ -51,7 +51,7 @@ class Proxy:
                 if not answers_only:
                     pair.asking.clear()
 
-    def end_silence(self) -> None:
+    def speak(self) -> None:
         """Ends the silence."""
         self._is_silent = _nobody
         for pair in self._pairs.values():

@@ -160,19 +160,19 @@ async def test_all_idle_connections_dead_at_once(receive: Any, client: Any) -> N
 
 
 async def test_unasked_data_ends_an_idle_connection(receive: Any, client: Any) -> None:
-    end_silence = asyncio.Event()
+    speak = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         await peer.request()
         await peer.send(OK)
         if peer.number == 1:
-            await end_silence.wait()
+            await speak.wait()
             await peer.send(OK)
         await peer.closed_by_client()
 
     receiver = await receive(script)
     assert (await client.call(receiver.url)).outcome == TOOK
-    end_silence.set()
+    speak.set()
     await receiver.closed.wait()
     assert (await client.call(receiver.url)).outcome == TOOK
     assert receiver.connections == 2

@@ -121,7 +121,7 @@ async def test_only_the_newer_of_two_shard_owners_can_write(
             assert all(first.owns(shard_id) for shard_id in range(SHARDS))
             for shard_id in range(SHARDS):
                 assert isinstance(await second.write(shard_id, "by-the-second"), Written)
-            proxy.end_silence()
+            proxy.speak()
             async with asyncio.timeout(PATIENCE_S):
                 lost = {(await first.lost.get()).shard_id for _ in range(SHARDS)}
                 answers = [await in_doubt[shard_id] for shard_id in range(SHARDS)]
