@@ -1,4 +1,4 @@
-"""A TCP proxy that can become silent, slow, or cut every connection."""
+"""A TCP proxy that can be told to fall silent, to be slow, or to cut every connection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ _CHUNK_BYTES = 256 * 1024
 
 
 class Proxy:
-    """Forwards connections to `target`, (host, port), from its own loopback port `port`. Silence simulates a broken
-    network: nothing answers and nothing is closed, and data sent before or meanwhile arrives when the silence ends,
-    like retransmitted packets."""
+    """Brings connections to `target`, (host, port), from a loopback port of its own, `port`.
+
+    Silent is what a broken network is: nobody answers, nothing is closed, and what was sent before or meanwhile arrives
+    when the silence ends, as retransmitted packets would.
+    """
 
     def __init__(self, target: tuple[str, int]) -> None:
         self.port = 0
-        #: Delay added to each direction.
+        #: Added to the way of whatever passes, in each direction.
         self.delay_s = 0.0
         self._awaited: tuple[bytes, Callable[[], object]] | None = None
         self._target = target
@@ -42,8 +44,8 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def silence(self, process: int | None = None, *, answers_only: bool = False) -> None:
-        """From now on nothing passes on old and new connections, or only on connections of this process. With
-        `answers_only`, data to the target still passes on old connections."""
+        """From now on nothing passes, on connections old and new; or only on those that this process made. With
+        `answers_only`, what goes to the target still does on old ones."""
         self._is_silent = _everybody if process is None else _made_by(process, self.port)
         for pair in self._pairs.values():
             if self._is_silent(pair.client_port):
@@ -59,13 +61,13 @@ class Proxy:
             pair.answering.set()
 
     def reset(self) -> int:
-        """Cuts every connection with RST on both sides, dropping data in flight. Returns their number."""
+        """Cuts every connection, with RST on both sides and without what was under way; returns how many they were."""
         for pair in self._pairs.values():
             pair.abort()
         return len(self._pairs)
 
     def when(self, text: bytes, then: Callable[[], object]) -> None:
-        """Calls `then` once, when a client sends the text and before the target receives it."""
+        """Calls `then` once, as soon as a client sends the text and before the target has got it."""
         self._awaited = text, then
 
     def asked(self, data: bytes) -> None:
@@ -86,7 +88,7 @@ class Proxy:
             await pair.asking.wait()
             await pair.run(self._target, self)
         except* OSError:
-            # If either side's connection breaks, the other side's breaks as well.
+            # Whichever side broke, the other's connection breaks as well.
             pass
         except* asyncio.CancelledError:
             # The test is over.
@@ -97,7 +99,7 @@ class Proxy:
 
 
 class _Pair:
-    """A client's connection and the corresponding one to the target."""
+    """One connection, and the one that stands for it at the target."""
 
     def __init__(self, client_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.client_port = client_port
@@ -133,7 +135,7 @@ class _Pair:
                 writer.write(data)
                 await writer.drain()
         finally:
-            # The end of a connection does not pass through a silence either.
+            # An end isn't heard through a silence, either.
             await passing.wait()
         writer.write_eof()
 
@@ -157,7 +159,7 @@ def _everybody(_: int) -> bool:
 
 
 def _made_by(process: int, port: int) -> Callable[[int], bool]:
-    """Whether the process owns the connection from a client's port to `port`, according to the kernel."""
+    """Whether a connection to `port` from a client's port belongs to the process: what the kernel lists of both."""
 
     def made(client_port: int) -> bool:
         ends = f":{client_port:04X} ", f":{port:04X} "

@@ -1,4 +1,4 @@
-"""The alarm of due timers on an event loop that counts in milliseconds and rounds down, as uvloop does."""
+"""The alarm of due timers, on an event loop that counts in milliseconds and rounds down, as uvloop does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.testing.clock import FakeClock
 
 
 class CoarseLoop:
-    """Runs each callback after its delay, rounded down to a millisecond, plus the 30 us of one iteration."""
+    """Runs each callback after its delay, rounded down to a millisecond, plus the 30 us that a turn takes."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.turns = 0
@@ -35,7 +35,7 @@ class CoarseLoop:
 
 
 @pytest.mark.parametrize("wait_us", [1, 300, 999, 1_000, 1_400, 2_700_300])
-def test_a_wait_ends_in_time_and_does_not_spin(monkeypatch: pytest.MonkeyPatch, wait_us: int) -> None:
+def test_the_alarm_is_neither_early_nor_spins(monkeypatch: pytest.MonkeyPatch, wait_us: int) -> None:
     clock = FakeClock()
     loop = CoarseLoop(clock)
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
@@ -46,5 +46,5 @@ def test_a_wait_ends_in_time_and_does_not_spin(monkeypatch: pytest.MonkeyPatch, 
     loop.run()
     (late_us,) = woken
     assert 0 <= late_us <= 1_100
-    # Sleeps last a second at most.
+    # Sleeps are a second at most.
     assert loop.turns <= wait_us // 1_000_000 + 2

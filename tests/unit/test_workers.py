@@ -120,7 +120,7 @@ async def test_all_workers_start_and_stop_in_order(
     assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
 
 
-async def test_a_stop_while_workers_start_ends_all(
+async def test_a_stop_during_the_start_of_workers_is_obeyed(
     family: Callable[..., Family], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, make_process = asyncio.Event(), asyncio.create_subprocess_exec
@@ -140,13 +140,13 @@ async def test_a_stop_while_workers_start_ends_all(
     assert await one.end() == 0
 
 
-async def test_a_worker_that_never_starts_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_worker_that_fails_to_start_stops_all(family: Callable[..., Family]) -> None:
     one = family("3")
     async with asyncio.timeout(PATIENCE_S):
         assert await one.running == 3
 
 
-async def test_a_missing_program_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_missing_program_stops_all(family: Callable[..., Family]) -> None:
     one = family("", command=["/nonexistent/tocsin"])
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(PATIENCE_S):
@@ -154,7 +154,7 @@ async def test_a_missing_program_ends_all(family: Callable[..., Family]) -> None
     assert any("/nonexistent/tocsin" in entry.get("error", "") for entry in logs)
 
 
-async def test_a_worker_that_keeps_dying_is_restarted_with_growing_pauses(family: Callable[..., Family]) -> None:
+async def test_restarts_of_a_crashing_worker_are_delayed_increasingly(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
         one = family("s 7", workers=2, cluster_worker_pause="10ms", cluster_worker_pause_max="40ms")
         await one.until(lambda: len(one.pids(0)) > 4)
@@ -171,7 +171,7 @@ async def test_a_worker_that_was_ready_is_restarted_soon(family: Callable[..., F
     assert {entry["pause_s"] for entry in logs if "pause_s" in entry} == {0.01}
 
 
-async def test_a_rolling_restart_replaces_each_worker_and_a_second_request_follows(
+async def test_a_restart_replaces_each_worker_and_a_second_request_follows(
     family: Callable[..., Family],
 ) -> None:
     one = family("s r w 0")
@@ -188,7 +188,7 @@ async def test_a_rolling_restart_replaces_each_worker_and_a_second_request_follo
     assert await one.end() == 0
 
 
-async def test_a_rolling_restart_requested_during_the_start_waits(
+async def test_a_restart_requested_during_the_start_waits(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     one = family("f s r w 0")
@@ -202,7 +202,7 @@ async def test_a_rolling_restart_requested_during_the_start_waits(
     assert await one.end() == 0
 
 
-async def test_a_rolling_restart_aborts_at_a_worker_that_is_not_ready(
+async def test_a_restart_stops_at_a_worker_that_does_not_become_ready(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     with structlog.testing.capture_logs() as logs:
@@ -219,7 +219,7 @@ async def test_a_rolling_restart_aborts_at_a_worker_that_is_not_ready(
     assert any("aborted" in entry["event"] for entry in logs)
 
 
-async def test_the_second_interrupt_kills_remaining_workers(family: Callable[..., Family]) -> None:
+async def test_a_second_interrupt_kills_workers_that_do_not_stop(family: Callable[..., Family]) -> None:
     one = family("s r f")
     await one.all_ready()
     one.parent._interrupted()
@@ -228,7 +228,7 @@ async def test_the_second_interrupt_kills_remaining_workers(family: Callable[...
         assert await one.running == 0
 
 
-async def test_the_control_pipe_reports_the_end_of_the_parent() -> None:
+async def test_a_worker_detects_the_exit_of_its_parent() -> None:
     mine, theirs = socket.socketpair()
     line = ControlPipe(theirs.detach())
     line.send(STARTED)
@@ -243,7 +243,7 @@ async def test_the_control_pipe_reports_the_end_of_the_parent() -> None:
     line.send(READY)
 
 
-def test_a_worker_knows_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_reads_its_number_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worker_slot() is None
     monkeypatch.setenv(VARIABLE, "2,5,6")
     assert worker_slot() == (2, 5, 6)
