@@ -15,7 +15,7 @@ from tocsin.agent.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.agent.limits import AgentLimits
 from tocsin.model import uuid7
 from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import DeadLettered
+from tocsin.ports.bus import MessageDeadLettered
 from tocsin.testing.clock import EPOCH_US
 from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
 
@@ -111,7 +111,7 @@ class World:
     def observe(self, event: AgentEvent) -> None:
         """Observes the modules' events."""
         self.log(type(event).__name__, *event)
-        if isinstance(event, DeadLettered | MessageSuspended):
+        if isinstance(event, MessageDeadLettered | MessageSuspended):
             self.broken("GIVEN UP", str(event))
         if self.quiet and isinstance(event, CallRescued) and event.action == "dispatched":
             self.broken("NOT REPORTED", f"a due time, though nothing was amiss: {event}")

@@ -188,9 +188,7 @@ async def test_a_restart_replaces_each_worker_and_a_second_request_follows(
     assert await one.end() == 0
 
 
-async def test_a_restart_requested_during_the_start_waits(
-    family: Callable[..., Family], tmp_path: Path
-) -> None:
+async def test_a_restart_requested_during_the_start_waits(family: Callable[..., Family], tmp_path: Path) -> None:
     one = family("f s r w 0")
     await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 1)
     one.parent._roll_soon()

@@ -24,7 +24,7 @@ from typing import Generic, NamedTuple, TypeVar
 from tocsin.buses.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreError, Unavailable
-from tocsin.ports.bus import BusObserver, DeadLettered, DeliveryFailed, Handler
+from tocsin.ports.bus import BusObserver, DeliveryFailed, Handler, MessageDeadLettered
 
 T = TypeVar("T")
 
@@ -42,10 +42,10 @@ class DeadLetter(NamedTuple):
     error: str
 
     @property
-    def event(self) -> DeadLettered:
+    def event(self) -> MessageDeadLettered:
         """The event for the observer."""
         envelope = self.envelope
-        return DeadLettered(
+        return MessageDeadLettered(
             self.subscriber,
             envelope.type,
             envelope.tenant_id,

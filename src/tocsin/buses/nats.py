@@ -36,9 +36,9 @@ from tocsin.ports.bus import (
     BusOverloaded,
     BusUnavailable,
     Check,
-    DeadLettered,
     Handler,
     InvalidMessage,
+    MessageDeadLettered,
     Responder,
 )
 
@@ -253,7 +253,7 @@ class NatsBus:
 
     def _unreadable(self, subscriber: str, message: Msg, arrival: _Arrival, error: InvalidMessage) -> None:
         _, tenant, aggregate, name = message.subject.split(".")
-        self._observe(DeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
+        self._observe(MessageDeadLettered(subscriber, name, tenant, aggregate, "", 1, describe(error)))
         digest = blake2b(message.subject.encode() + message.data, digest_size=16).hexdigest()
         headers = _dead_headers(digest, subscriber, describe(error), 1)
         self._send_dead_letter(

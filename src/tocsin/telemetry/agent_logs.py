@@ -38,7 +38,7 @@ AGENT_LEVELS: dict[type, int] = {
     events.AgentStandby: logging.INFO,
     events.AgentLeadershipLost: logging.WARNING,
     bus.DeliveryFailed: logging.WARNING,
-    bus.DeadLettered: logging.ERROR,
+    bus.MessageDeadLettered: logging.ERROR,
     bus.BrokerConnection: logging.WARNING,
 }
 

@@ -120,6 +120,6 @@ _HANDLERS: dict[type, _Handler] = {
     events.AgentLeadershipLost: lambda m, e: m.count("tocsin_agent_losses"),
     events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
     bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
-    bus.DeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
+    bus.MessageDeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
     bus.BrokerConnection: AgentMetrics._connection,  # type: ignore[dict-item]
 }

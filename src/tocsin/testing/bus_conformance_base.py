@@ -16,7 +16,7 @@ import pytest_asyncio
 from tocsin.buses.limits import BusLimits
 from tocsin.model.envelope import Envelope
 from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import Bus, BusEvent, Check, DeadLettered, Delivery, DeliveryFailed, InvalidMessage
+from tocsin.ports.bus import Bus, BusEvent, Check, Delivery, DeliveryFailed, InvalidMessage, MessageDeadLettered
 
 #: Short pauses, so that a suite takes seconds. No test asserts a duration.
 LIMITS = BusLimits(
@@ -90,9 +90,9 @@ class Notes:
         return [event for event in self.events if isinstance(event, DeliveryFailed)]
 
     @property
-    def dead(self) -> list[DeadLettered]:
+    def dead(self) -> list[MessageDeadLettered]:
         """The events of dead letters."""
-        return [event for event in self.events if isinstance(event, DeadLettered)]
+        return [event for event in self.events if isinstance(event, MessageDeadLettered)]
 
 
 class Handling:

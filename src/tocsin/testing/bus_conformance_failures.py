@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tocsin.model.errors import StoreUnavailable, Unavailable
-from tocsin.ports.bus import Bus, DeadLettered, Delivery
+from tocsin.ports.bus import Bus, Delivery, MessageDeadLettered
 from tocsin.testing.bus_conformance_base import LIMITS, TENANT, BusSuite, Handling, Notes, message, until_waiting
 
 
@@ -52,7 +52,7 @@ class FailureConformance(BusSuite):
         tries = LIMITS.deliveries_max
         assert handling.attempts[bad.id] == list(range(1, tries + 1))
         assert notes.dead == [
-            DeadLettered("one", "Happened", TENANT, "a", bad.correlation_id, tries, "ValueError: never")
+            MessageDeadLettered("one", "Happened", TENANT, "a", bad.correlation_id, tries, "ValueError: never")
         ]
 
     async def test_a_dead_letter_of_one_subscription_does_not_affect_another(self, bus: Bus, notes: Notes) -> None:
