@@ -169,7 +169,7 @@ async def test_a_frame_that_is_too_large_ends_the_connection() -> None:
         await dial(ClusterLimits(), SECRET, OWN, THEIRS, listener.address, end)
         end.channel.send(b"a" * 101)
         await listener.end.changed.wait()
-        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes exceeds cluster.frame_bytes_max"])
+        assert (listener.end.got, listener.end.over) == ([], ["a message of 101 bytes, which is too large"])
         await end.changed.wait()
         assert end.over
 

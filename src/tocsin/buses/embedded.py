@@ -124,7 +124,7 @@ class EmbeddedBus:
         if dispatcher is None or self._closed:
             raise BusUnavailable(f"no responder for {envelope.type}")
         if len(self._requests) >= self._limits.requests_waiting_max:
-            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already (bus.requests_waiting_max)")
+            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already")
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
 
         def reply(answer: Envelope | Exception) -> None:

@@ -163,7 +163,7 @@ class NatsConnection:
             raise BusUnavailable(f"NATS: {_text(error)}") from error
 
     async def flush(self) -> None:
-        """Returns when the server has read everything that was sent, or after `bus.nats_close_timeout`."""
+        """Returns when the server has read everything that was sent, or after a timeout."""
         try:
             async with asyncio.timeout(self._limits.nats_close_timeout_us / 1e6):
                 await self.synchronize()

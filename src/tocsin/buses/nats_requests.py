@@ -61,7 +61,7 @@ class NatsRequests:
     async def request(self, connection: NatsConnection, subject: str, envelope: Envelope, timeout_us: int) -> Envelope:
         """Bus.request."""
         if len(self._waiting) >= self._waiting_max:
-            raise BusOverloaded(f"{self._waiting_max} commands wait already (bus.requests_waiting_max)")
+            raise BusOverloaded(f"{self._waiting_max} commands wait already")
         token = str(next(self._tokens))
         future = self._waiting[token] = asyncio.get_running_loop().create_future()
         try:

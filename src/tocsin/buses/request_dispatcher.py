@@ -40,7 +40,7 @@ class RequestDispatcher:
         if self._stopping:
             reply(BusUnavailable("this node is stopping"))
         elif len(self._waiting) >= self._waiting_max:
-            reply(BusOverloaded(f"{self._waiting_max} commands wait already (bus.requests_waiting_max)"))
+            reply(BusOverloaded(f"{self._waiting_max} commands wait already"))
         else:
             self._waiting.append((envelope, reply))
             self._wake.set()

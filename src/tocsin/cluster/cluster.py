@@ -148,7 +148,7 @@ class Cluster:
             ended=partial(self._ended, incarnation),
         )
         if len(self._sessions) >= self._limits.sessions_max:
-            self._refused("", f"{len(self._sessions)} nodes are already connected (cluster.sessions_max)")
+            self._refused("", f"{len(self._sessions)} nodes are already connected")
             session.void()
             return session
         self._sessions[incarnation] = session

@@ -203,7 +203,7 @@ class PeerSession:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the response has {len(frame)} bytes; nodes accept {most} (cluster.frame_bytes_max)"
+                why = f"the response has {len(frame)} bytes; nodes accept at most {most}"
                 frame = encode(_failed(request, why))
         except Exception:
             # A defect, which the event loop reports; the requesting node needs a response, too.

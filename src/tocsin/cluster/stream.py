@@ -110,7 +110,7 @@ class PeerConnection(asyncio.Protocol):
             return False
         size = int.from_bytes(buffer[:_LENGTH_BYTES], "big")
         if size > self._limits.frame_bytes_max:
-            raise PeerProtocolError(f"a message of {size} bytes exceeds cluster.frame_bytes_max")
+            raise PeerProtocolError(f"a message of {size} bytes, which is too large")
         whole = self._take(head + size)
         if whole is None:
             return False
