@@ -57,7 +57,7 @@ class EmbeddedBus:
         self.dead_letters: deque[DeadLetter] = deque(maxlen=limits.dead_letters_max)
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """Bus.subscribe."""
+        """Registers the subscription. Raises ValueError if the name has one."""
         if subscriber in self._subscribers:
             raise ValueError(f"{subscriber!r} has already subscribed")
         subscription: Subscription[_Posting] = Subscription(
@@ -75,7 +75,7 @@ class EmbeddedBus:
             self._by_type.setdefault(name, []).append(subscription)
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """Bus.respond."""
+        """Registers the responder. Raises ValueError if one of the types has a responder."""
         dispatcher = RequestDispatcher(
             subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
         )
@@ -91,7 +91,8 @@ class EmbeddedBus:
             part.start()
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """Bus.post."""
+        """Queues the message for each subscription of its type. `done` is called once all of them have handled it, or
+        with an error."""
         if self._closed:
             self._completions.add(done, BusUnavailable("the bus is closed"))
             return
@@ -114,11 +115,12 @@ class EmbeddedBus:
                 subscription.offer(envelope, posting)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """Bus.publish."""
+        """Posts the messages in order. Returns when all are handled; raises the first error."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """Bus.request."""
+        """Passes the command to its responder and returns the reply. Raises BusUnavailable at once if there is no
+        responder."""
         self._check(envelope)
         dispatcher = self._dispatchers.get(envelope.type)
         if dispatcher is None or self._closed:
@@ -147,7 +149,7 @@ class EmbeddedBus:
 
     @property
     def waiting(self) -> int:
-        """Bus.waiting."""
+        """Messages that some subscription has not handled yet."""
         return len(self._postings)
 
     @property
@@ -156,11 +158,12 @@ class EmbeddedBus:
         return not self._closed
 
     async def drain(self) -> None:
-        """Bus.drain."""
+        """Stops delivering. Returns when every running handler and responder has returned."""
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """Bus.close. Posts whose messages are not settled fail with BusUnavailable."""
+        """Stops delivering and cancels running handlers. Posts whose messages are not settled fail with BusUnavailable.
+        Idempotent."""
         if self._closed:
             return
         self._closed = True

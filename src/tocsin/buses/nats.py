@@ -121,7 +121,8 @@ class NatsBus:
         self._closed = False
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """Bus.subscribe."""
+        """Registers the subscription; its durable consumer is created when the bus connects. Raises ValueError for an
+        invalid or repeated name."""
         check_name(subscriber)
         if subscriber in self._subscriptions:
             raise ValueError(f"{subscriber!r} has already subscribed")
@@ -137,7 +138,7 @@ class NatsBus:
         )
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """Bus.respond. Several nodes may respond; each command is answered by one of them."""
+        """Registers the responder. Several nodes may respond; each command is answered by one of them."""
         check_name(subscriber)
         dispatcher = RequestDispatcher(
             subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
@@ -159,7 +160,8 @@ class NatsBus:
         ]
 
     async def drain(self) -> None:
-        """Bus.drain. From now on other nodes get the commands, if any respond."""
+        """Stops all consumers and responders. Returns when every running handler has returned. From now on other nodes
+        get the commands, if any respond."""
         self._draining = True
         attached = self._attached
         if attached is not None:
@@ -170,7 +172,7 @@ class NatsBus:
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """Bus.close. Acknowledgements are sent first."""
+        """Sends pending acknowledgements and closes the connection. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -191,7 +193,7 @@ class NatsBus:
     # ------------------------------------------------------------------ sending
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """Bus.post."""
+        """Publishes the message to its stream. `done` is called once the stream has stored it, or with an error."""
         attached = self._attached
         if attached is None:
             self._completions.add(done, BusUnavailable(f"NATS at {self._address} is not connected"))
@@ -213,11 +215,12 @@ class NatsBus:
         attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """Bus.publish."""
+        """Posts the messages in order. Returns when the stream has stored all; raises the first error."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """Bus.request."""
+        """Sends a command to one responder and returns its reply. Raises BusUnavailable at once if there is no
+        responder."""
         self._check(envelope)
         subject = self._subjects.of(envelope, "-cmd")
         if self._attached is None:
@@ -232,7 +235,7 @@ class NatsBus:
 
     @property
     def connected(self) -> bool:
-        """Bus.connected."""
+        """Whether the connection to the broker is open, as far as the client knows."""
         return self._attached is not None and self._attached.connection.alive
 
     # ------------------------------------------------------------------ receiving

@@ -59,7 +59,8 @@ class NatsRequests:
                 future.set_exception(BusUnavailable(f"the connection to NATS ended: {reason}"))
 
     async def request(self, connection: NatsConnection, subject: str, envelope: Envelope, timeout_us: int) -> Envelope:
-        """Bus.request."""
+        """Sends a command and returns its reply. Raises BusUnavailable, BusOverloaded, RequestUnanswered,
+        InvalidMessage or CommandFailed."""
         if len(self._waiting) >= self._waiting_max:
             raise BusOverloaded(f"{self._waiting_max} commands wait already")
         token = str(next(self._tokens))

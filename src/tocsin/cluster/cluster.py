@@ -203,7 +203,7 @@ class Cluster:
                 self._links.pop(incarnation).close()
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
-        """Peers.reports."""
+        """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         asked = {
             incarnation: asyncio.ensure_future(self.link(incarnation, address).ask())
             for incarnation, address in self._placement.others().items()
@@ -223,7 +223,8 @@ class Cluster:
         }
 
     async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """Peers.statistics."""
+        """A node's report, and its statistics in points that began after an instant; None from a release without them.
+        Raises Unavailable."""
         address = self._placement.address(incarnation)
         if not address:
             raise Unavailable("the node announces no address for other nodes")
@@ -234,7 +235,8 @@ class Cluster:
             raise Unavailable(f"node {address} did not answer in time") from None
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
-        """Peers.refresh_namespaces."""
+        """Makes the nodes (addresses by incarnation) read the namespaces. Returns the incarnations that confirmed it in
+        time."""
         asked = {
             asyncio.ensure_future(self.link(incarnation, address).refresh()): incarnation
             for incarnation, address in nodes.items()

@@ -262,7 +262,8 @@ class PeerLink:
             self._keep_watch()
 
     def opened(self, channel: Channel) -> None:
-        """CallerEnd.opened."""
+        """The connection is open and both nodes are authenticated: settles the writes in doubt as unknown and waits for
+        the first tick."""
         if self._closed:
             channel.abort()
             return
@@ -275,7 +276,7 @@ class PeerLink:
         self._keep_watch()
 
     def lost(self, reason: str) -> None:
-        """End.lost."""
+        """The connection is lost: unsent writes fail with ShardMoved, sent ones are in doubt."""
         if self._channel is None:
             return
         self._observe(PeerLost(self.address, reason))
@@ -300,13 +301,13 @@ class PeerLink:
             self._keep_watch()
 
     def writable(self) -> None:
-        """End.writable."""
+        """The connection is no longer congested: continues sending."""
         self._plan_flush()
 
     # ------------------------------------------------------------------ received messages
 
     def received(self, payload: bytes) -> None:
-        """End.received."""
+        """Handles a message of the other node. A protocol error closes the connection."""
         self._received_at = self._clock.boottime_us()
         try:
             message = decode_reply(payload)

@@ -56,7 +56,8 @@ class Router:
         return self._count
 
     def forward(self, write: Write, settle: Settle) -> None:
-        """Forwarder.forward."""
+        """Sends the write to the owner of its shard, or keeps it until there is one; `settle` gets the result. Raises
+        Overloaded or ShardMoved if it takes no write."""
         if self._closed:
             raise ShardMoved("the node is stopping")
         if write.shard_id not in self._by_shard and self._dispatch(write, settle):

@@ -120,7 +120,7 @@ class PeerSession:
     # ------------------------------------------------------------------ received messages
 
     def received(self, payload: bytes) -> None:
-        """End.received."""
+        """Handles a message of the other node. A protocol error ends the session."""
         if self._void:
             return
         self._received_at = self._clock.boottime_us()
@@ -246,10 +246,10 @@ class PeerSession:
             yield frame
 
     def writable(self) -> None:
-        """End.writable. Results are not paused."""
+        """Does nothing: results are sent whether the connection is congested or not."""
 
     def lost(self, reason: str) -> None:
-        """End.lost."""
+        """The connection is lost: ends the session."""
         self._void = True
         if self._timer is not None:
             self._timer.cancel()

@@ -35,7 +35,7 @@ class PeerConnection(asyncio.Protocol):
     # -- Channel
 
     def send(self, payload: bytes) -> None:
-        """Channel.send."""
+        """Sends a frame; drops it if the connection is closed or not authenticated."""
         if self._transport is None or self._over or self._outgoing is None:
             return
         self._transport.write(
@@ -43,13 +43,13 @@ class PeerConnection(asyncio.Protocol):
         )
 
     def close(self) -> None:
-        """Channel.close."""
+        """Closes the connection after all frames were sent."""
         self._over = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Channel.abort."""
+        """Closes the connection at once, without an event to the end."""
         self._over = True
         self._end = None
         if self._transport is not None:

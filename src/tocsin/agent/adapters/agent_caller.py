@@ -73,7 +73,8 @@ class AgentCaller:
         return DUE_URL if url == DUE_URL else self._http.destination(url)
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
-        """tocsin.ports.callback.Caller.invoke."""
+        """Publishes the due time of an agent's timer, here or at the node that runs the agent; passes any other
+        invocation to the HTTP caller. `done` is called later, once."""
         if invocation.url != DUE_URL:
             self._http.invoke(invocation, done)
             return

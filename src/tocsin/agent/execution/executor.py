@@ -92,7 +92,8 @@ class Executor:
         return execution_id in self._orders
 
     async def recover(self) -> int:
-        """`recovery.recover`. Call it before the bus delivers anything."""
+        """Closes executions that an earlier run left unfinished as interrupted. Returns their number. Call it before
+        the bus delivers anything."""
         return await recover(
             self._log, self._registry, self._clock.now_us, self._observe, self._limits.executions_in_flight_max
         )

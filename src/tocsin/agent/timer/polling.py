@@ -63,13 +63,13 @@ class PollingTimers:
         self._task = asyncio.create_task(self._run())
 
     async def schedule(self, entries: Sequence[TimerEntry]) -> None:
-        """TimerStore.schedule_timers. Wakes the poller earlier if needed, without reading the table."""
+        """Stores the schedules and wakes the poller earlier if needed, without reading the table."""
         await self._store.schedule_timers(entries)
         if entries:
             self._rescan_from(min(entry.due_at for entry in entries))
 
     async def cancel(self, keys: Collection[CallKey]) -> None:
-        """TimerStore.delete_timers."""
+        """Deletes the schedules. A schedule that does not exist is ignored."""
         await self._store.delete_timers(keys)
 
     async def close(self) -> None:

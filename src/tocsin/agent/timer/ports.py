@@ -65,10 +65,11 @@ class Timers(Protocol):
         """Starts reporting, including schedules that fell due before."""
 
     async def schedule(self, entries: Sequence[TimerEntry]) -> None:
-        """TimerStore.schedule_timers. Durable when it returns."""
+        """Adds schedules or moves them to a later instant, with the rules of TimerStore.schedule_timers. Durable when
+        it returns."""
 
     async def cancel(self, keys: Collection[CallKey]) -> None:
-        """TimerStore.delete_timers."""
+        """Removes schedules. A schedule that does not exist is ignored."""
 
     async def close(self) -> None:
         """Stops reporting. Idempotent."""

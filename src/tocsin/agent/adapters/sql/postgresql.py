@@ -156,16 +156,16 @@ class PostgresqlDatabase:
 
     @property
     def epoch(self) -> int:
-        """Database.epoch."""
+        """How often the database has changed hands; 0 before it is open."""
         return 0 if self._lock is None else self._lock.epoch
 
     @property
     def lock_held(self) -> bool:
-        """Database.lock_held."""
+        """Whether this agent holds the lock, as far as it knows. Nothing is written while it does not."""
         return self._lock is not None and self._lock.lock_held
 
     async def lost(self) -> str:
-        """Database.lost."""
+        """Returns the reason once another agent has taken over. Call it while the database is open."""
         assert self._lock is not None
         return await self._lock.lost()
 
@@ -175,12 +175,13 @@ class PostgresqlDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """Database.write."""
+        """Runs `work` in a fenced transaction and returns its result once it is durable. `committed` or `unknown` is
+        called on the event loop in the order of commits, even if the caller was cancelled."""
         # In a task of its own: cancelling the caller does not interrupt a commit.
         return await self._run(self._repeat(lambda: self._write_once(work, committed, unknown)))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Database.read."""
+        """Runs `work` in a read-only transaction over one snapshot and returns its result."""
         return await self._run(self._repeat(lambda: self._read(work)))
 
     async def close(self) -> None:

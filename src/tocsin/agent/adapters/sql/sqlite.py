@@ -145,7 +145,8 @@ class SqliteDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """Database.write."""
+        """Runs `work` on the writing thread and returns its result once it is durable. `committed` or `unknown` is
+        called on the event loop in the order of commits, even if the caller was cancelled."""
         if self._loop is None or self._closed:
             raise StoreUnavailable(f"{self._name} is not open")
         done: asyncio.Future[T] = self._loop.create_future()
@@ -153,7 +154,7 @@ class SqliteDatabase:
         return await done
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Database.read."""
+        """Runs `work` on a reading thread over one snapshot and returns its result."""
         if self._readers is None:
             return await self.write(work)
         if self._loop is None or self._closed:
