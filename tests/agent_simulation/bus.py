@@ -126,7 +126,6 @@ class SimulatedBus:
         self._closed = False
 
     def subscribe(self, subscriber: str, types: Collection[str], handler: Handler, *, batch_max: int = 256) -> None:
-        """See the port."""
         self.types[subscriber] = types
         self._subscriptions[subscriber] = Subscription(
             subscriber, handler, batch_max, self._world.bus_limits, self._world.observe,
@@ -134,7 +133,6 @@ class SimulatedBus:
         )  # fmt: skip
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
-        """See the port."""
         dispatcher = RequestDispatcher(subscriber, responder, batch_max, _REQUESTS_MAX, self._world.observe)
         self._dispatchers.update(dict.fromkeys(types, dispatcher))
 
@@ -143,7 +141,6 @@ class SimulatedBus:
         return [*self._subscriptions.values(), *dict.fromkeys(self._dispatchers.values())]
 
     async def start(self) -> None:
-        """See the port."""
         await asyncio.sleep(0.01)
         if self._broker.away:
             raise BusUnavailable("the broker is away")
@@ -152,7 +149,6 @@ class SimulatedBus:
         self._broker.attach(self)
 
     def post(self, envelope: Envelope, done: Done) -> None:
-        """See the port."""
         try:
             self._registry.check(envelope)
         except InvalidMessage as error:
@@ -176,11 +172,9 @@ class SimulatedBus:
         self._context.run(self._world.loop.call_later, broker.rng.uniform(0.0005, 0.005), done, error)
 
     async def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """See the port."""
         await publish_all(self.post, envelopes)
 
     async def request(self, envelope: Envelope, timeout_us: int) -> Envelope:
-        """See the port."""
         self._registry.check(envelope)
         await asyncio.sleep(self._broker.rng.uniform(0.0005, 0.005))
         if self._broker.away or self._closed:
@@ -213,20 +207,16 @@ class SimulatedBus:
 
     @property
     def waiting(self) -> int:
-        """See the port."""
         return sum(subscription.unsettled for subscription in self._subscriptions.values())
 
     @property
     def connected(self) -> bool:
-        """See the port."""
         return not self._broker.away
 
     async def drain(self) -> None:
-        """See the port."""
         await asyncio.gather(*(part.drain() for part in self._parts))
 
     async def close(self) -> None:
-        """See the port."""
         if not self._closed:
             self._closed = True
             await asyncio.gather(*(part.close() for part in self._parts))
@@ -240,7 +230,6 @@ class WatchedEmbeddedBus(EmbeddedBus):
         self._world = world
 
     def post(self, envelope: Envelope, done: Callable[[Exception | None], None]) -> None:
-        """See the port."""
         self._world.posted(envelope)
         super().post(envelope, done)
 

@@ -97,7 +97,6 @@ class SimulatedDatabase:
 
     @property
     def lock_held(self) -> bool:
-        """See the port."""
         return self.epoch == self._tables.epoch
 
     async def write(
@@ -106,7 +105,6 @@ class SimulatedDatabase:
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
-        """See the port."""
         task = asyncio.get_running_loop().create_task(self._write(work, committed, unknown))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
@@ -140,7 +138,6 @@ class SimulatedDatabase:
         return result
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """See the port."""
         await self._ask()
         result = self._tables.transaction(work)
         await asyncio.sleep(self._tables.rng.uniform(0.0005, 0.01))

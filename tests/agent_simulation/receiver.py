@@ -62,11 +62,9 @@ class SimulatedClient:
         self._context = contextvars.copy_context()
 
     def destination(self, url: str) -> str:
-        """See the port."""
         return urlsplit(url).netloc
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
-        """See the port."""
         receivers, rng, world = self._receivers, self._receivers.rng, self._world
         parts = urlsplit(request.url)
         call, began_us, finished = int(parts.path[1:]), world.now_us(), False

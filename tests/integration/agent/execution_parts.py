@@ -34,11 +34,9 @@ class SystemClock:
     """The machine's clocks."""
 
     def now_us(self) -> int:
-        """Clock.now_us."""
         return time.time_ns() // 1_000
 
     def boottime_us(self) -> int:
-        """Clock.boottime_us."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
@@ -82,7 +80,6 @@ class MemoryLog:
         self._changes = changes
 
     async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
-        """ExecutionLog.begin."""
         self._changes.notify()
         await self.open.wait()
         if self.begin_failures:
@@ -102,7 +99,6 @@ class MemoryLog:
         return added
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
-        """ExecutionLog.finish."""
         await self.open.wait()
         if self.finish_failures:
             raise self.finish_failures.pop(0)
@@ -118,16 +114,13 @@ class MemoryLog:
         return completed
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        """ExecutionLog.unfinished."""
         return [start for start, end in self.rows.values() if end is None][:limit]
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
-        """ExecutionLog.find."""
         await self.open.wait()
         return {id_: LoggedExecution._make(self.rows[id_]) for _, _, id_ in keys if id_ in self.rows}
 
     async def report(self, events: Sequence[Envelope]) -> None:
-        """ExecutionLog.report."""
         self.outbox.extend(events)
 
 
@@ -142,15 +135,12 @@ class FakeDelivery:
         self._changes = changes
 
     def keep(self) -> None:
-        """Delivery.keep."""
         self.kept = True
 
     def ack(self) -> None:
-        """Delivery.ack."""
         self._settle("acked")
 
     def fail(self, error: Exception) -> None:
-        """Delivery.fail."""
         self._settle(error)
 
     def _settle(self, how: str | Exception) -> None:
@@ -233,7 +223,6 @@ class MemorySecrets(dict[str, SigningSecrets]):
     """TenantSecrets in memory."""
 
     async def find(self, tenant_ids: Collection[str]) -> dict[str, SigningSecrets]:
-        """TenantSecrets.find."""
         return {tenant_id: self[tenant_id] for tenant_id in tenant_ids if tenant_id in self}
 
 
