@@ -12,7 +12,7 @@ TIMERS = 6_000
 
 
 @pytest.mark.timeout(400)
-async def test_each_of_many_timers_is_accounted_for(tmp_path: Path, postgresql_url: str) -> None:
+async def test_every_timer_is_accounted_for(tmp_path: Path, postgresql_url: str) -> None:
     balance = await account(Plan(TIMERS, 30, 20_260, print), tmp_path, postgresql_url)
     print("\n".join(balance.lines()))
     assert balance.balances

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Served
 from tocsin.agent.api.ports import ExecutionRecord, TraceEntry
-from tocsin.agent.messages import Key, SubmitServiceCall
+from tocsin.agent.messages import CallKey, SubmitServiceCall
 from tocsin.model.uuid7 import is_uuid7
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -142,7 +142,7 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
             "body": {"a": 1},
         },
     )
-    key = Key(TENANT, CALL_ID)
+    key = CallKey(TENANT, CALL_ID)
     instant, shown_at = 1_800_000_000_000_000, "2027-01-15T08:00:00Z"
     server.agent.change(
         key,
@@ -215,7 +215,7 @@ def test_a_call_is_shown_with_its_outcome_and_executions(server: Served) -> None
 
 def test_a_call_that_is_retrying_shows_its_policy_and_when_it_is_tried_again(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID, requestSpec={**SPEC, "retryPolicy": {"maxAttempts": 3}})
-    server.agent.change(Key(TENANT, CALL_ID), status="Retrying", attempts=1, next_attempt_at=1_800_000_000_000_000)
+    server.agent.change(CallKey(TENANT, CALL_ID), status="Retrying", attempts=1, next_attempt_at=1_800_000_000_000_000)
     for shown in (
         server.client.get(f"{CALLS}/{CALL_ID}").json(),
         server.client.get(f"{CALLS}?status=Retrying").json()["serviceCalls"][0],
@@ -245,7 +245,7 @@ def test_a_list_shows_calls_in_short(server: Served) -> None:
 
 def test_a_trace_follows_a_call(server: Served) -> None:
     submit(server, serviceCallId=CALL_ID, headers={"x-correlation-id": "c"})
-    server.agent.entries[Key(TENANT, CALL_ID)] = [
+    server.agent.entries[CallKey(TENANT, CALL_ID)] = [
         TraceEntry(1_800_000_000_000_000, "message", "ServiceCallSubmitted", CALL_ID, OTHER, {"name": "first"}),
         TraceEntry(1_800_000_000_000_001, "timer_schedules", "Reached", CALL_ID, None, {}),
     ]
@@ -279,7 +279,7 @@ def test_pages_continue_where_the_one_before_ended(server: Served) -> None:
     for number in range(7):
         call = submit(server, name=str(number))
         # Two share an instant each: the id decides.
-        server.agent.change(Key(TENANT, call["serviceCallId"]), submitted_at=1_600_000_000_000_000 + number // 2)
+        server.agent.change(CallKey(TENANT, call["serviceCallId"]), submitted_at=1_600_000_000_000_000 + number // 2)
     seen, cursor = [], None
     sizes = []
     while True:
@@ -314,7 +314,7 @@ def test_filters(server: Served) -> None:
         [("Scheduled", []), ("Running", ["a"]), ("Succeeded", ["a", "b c"]), ("Failed", ["ü/%"])]
     ):
         call = submit(server, name=str(number), tags=tags)
-        key = Key(TENANT, call["serviceCallId"])
+        key = CallKey(TENANT, call["serviceCallId"])
         server.agent.change(key, status=status, submitted_at=at("2026-05-01T12:00:00+00:00") + number * 1_000_000)
     submit(server, calls=CALLS.replace(TENANT, OTHER), name="theirs")
     assert listed(server) == ["3", "2", "1", "0"]
@@ -370,7 +370,7 @@ def test_delete_while_scheduled(server: Served) -> None:
 @pytest.mark.parametrize("status", ["Running", "Succeeded", "Failed"])
 def test_delete_is_too_late_afterwards(server: Served, status: str) -> None:
     submit(server, serviceCallId=CALL_ID)
-    server.agent.change(Key(TENANT, CALL_ID), status=status)
+    server.agent.change(CallKey(TENANT, CALL_ID), status=status)
     answer = server.client.delete(f"{CALLS}/{CALL_ID}")
     assert (answer.status_code, answer.json()["error"]) == (409, "SERVICE_CALL_NOT_SCHEDULED")
 

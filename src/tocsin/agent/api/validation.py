@@ -338,7 +338,7 @@ class _Errors:
         """The id in lower case."""
         lower = text.lower()
         if not is_uuid7(lower):
-            self.note(path, "must be a UUID version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
+            self.note(path, "must be a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057")
         return lower
 
     def instant(self, path: str, text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What the agent's `Timers` promise, for the polled table and for the timer engine."""
+"""The port `Timers` of the agent, for the polled table and for the timer engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.agent.adapters.engine_timers import NAMESPACE, EngineTimers
 from tocsin.agent.adapters.sql.database import AgentDatabase
 from tocsin.agent.events import AgentEvent, DuePollFailed
 from tocsin.agent.limits import AgentLimits
-from tocsin.agent.messages import Key, RequestSpec
+from tocsin.agent.messages import CallKey, RequestSpec
 from tocsin.agent.orchestration.service_call import ServiceCall, Status
 from tocsin.agent.timer.handlers import envelope_id
 from tocsin.agent.timer.polling import PollingTimers
@@ -44,7 +44,7 @@ new_id = Uuid7Source(CLOCK.now_us)
 
 
 class Listener:
-    """What was told, and when. `failures` are raised by the next calls, after they were noted."""
+    """Records what was reported, and when. The next calls raise the errors in `failures`, after recording."""
 
     def __init__(self) -> None:
         self.batches: list[list[TimerEntry]] = []
@@ -62,45 +62,45 @@ class Listener:
             raise self.failures.pop(0)
 
     @property
-    def told(self) -> list[TimerEntry]:
-        """All of it, in order."""
+    def reported(self) -> list[TimerEntry]:
+        """All reported schedules, in order."""
         return [entry for batch in self.batches for entry in batch]
 
-    def times(self, key: Key) -> int:
-        """How often this one was told."""
-        return sum(entry.key == key for entry in self.told)
+    def times(self, key: CallKey) -> int:
+        """How often this schedule was reported."""
+        return sum(entry.key == key for entry in self.reported)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S), self._changed:
             await self._changed.wait_for(condition)
 
-    async def has(self, *keys: Key) -> None:
-        """Returns when each of them was told."""
+    async def has(self, *keys: CallKey) -> None:
+        """Returns when each of these was reported."""
         await self.until(lambda: all(self.times(key) for key in keys))
 
 
 class Harness(Protocol):
-    """One kind of timers over storage that outlives them."""
+    """One implementation of timers over storage that outlives it."""
 
     timers: Timers
-    #: What went wrong inside, beside what the test's listener raised.
+    #: Failures other than those that the test's listener raised.
     failures: list[DuePollFailed]
 
     async def open(self) -> None:
-        """Makes them, over what is stored already."""
+        """Creates the timers over the existing storage."""
 
-    async def prepare(self, keys: Sequence[Key]) -> None:
-        """Makes the service calls that schedules of these keys belong to, where the storage asks for them."""
+    async def prepare(self, keys: Sequence[CallKey]) -> None:
+        """Creates the service calls of these schedules, if the storage requires them."""
 
-    async def reached(self, key: Key) -> None:
-        """Returns when it is stored that this schedule was told."""
+    async def reached(self, key: CallKey) -> None:
+        """Returns when the storage records that this schedule was reported."""
 
     async def close(self) -> None:
-        """Ends them; the storage stays."""
+        """Closes the timers; the storage stays."""
 
 
 class Noticed:
-    """A store that says when it has marked something."""
+    """A store that reports when it has marked schedules."""
 
     def __init__(self, store: TimerStore, marked: Callable[[], Awaitable[None]]) -> None:
         self._store = store
@@ -109,7 +109,7 @@ class Noticed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def mark_fired(self, fired: Collection[tuple[Key, int]], reached_at_us: int) -> int:
+    async def mark_fired(self, fired: Collection[tuple[CallKey, int]], reached_at_us: int) -> int:
         count = await self._store.mark_fired(fired, reached_at_us)
         await self._marked()
         return count
@@ -129,10 +129,10 @@ class PollingHarness:
         store = cast(TimerStore, Noticed(self._store, self._notify))
         self.timers = PollingTimers(store, CLOCK, LIMITS, self._observe)
 
-    async def prepare(self, keys: Sequence[Key]) -> None:
+    async def prepare(self, keys: Sequence[CallKey]) -> None:
         pass
 
-    async def reached(self, key: Key) -> None:
+    async def reached(self, key: CallKey) -> None:
         async with asyncio.timeout(PATIENCE_S), self._polled:
             while not await self._is_reached(key):
                 await self._polled.wait()
@@ -140,8 +140,8 @@ class PollingHarness:
     async def close(self) -> None:
         await self.timers.close()
 
-    async def _is_reached(self, key: Key) -> bool:
-        """It was scheduled, and doesn't wait any more."""
+    async def _is_reached(self, key: CallKey) -> bool:
+        """Whether it is no longer waiting."""
         waiting = await self._store.find_due([key.tenant_id], 0, INSTANT_MAX, 1_000)
         return all(entry.key != key for entry in waiting)
 
@@ -168,7 +168,7 @@ class SqlHarness(PollingHarness):
         self._store = self._database.timers
         await super().open()
 
-    async def prepare(self, keys: Sequence[Key]) -> None:
+    async def prepare(self, keys: Sequence[CallKey]) -> None:
         calls = [
             ServiceCall(
                 *key, "n", Status.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
@@ -183,7 +183,7 @@ class SqlHarness(PollingHarness):
 
 
 class NoHttp:
-    """Stands behind the agent's caller: no timer of these tests is anyone else's."""
+    """Stands behind the agent's caller: these tests have no other timers."""
 
     def destination(self, url: str) -> str:
         raise AssertionError(url)
@@ -226,16 +226,16 @@ class EngineHarness:
     def _fatal(self, error: BaseException) -> None:
         raise error
 
-    async def prepare(self, keys: Sequence[Key]) -> None:
+    async def prepare(self, keys: Sequence[CallKey]) -> None:
         pass
 
-    async def reached(self, key: Key) -> None:
+    async def reached(self, key: CallKey) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not await self._is_reached(key):
                 self._committed.clear()
                 await self._committed.wait()
 
-    async def _is_reached(self, key: Key) -> bool:
+    async def _is_reached(self, key: CallKey) -> bool:
         try:
             view = await self._service.get(NAMESPACE, f"{key.tenant_id}:{key.service_call_id}")
         except TimerNotFound:
@@ -250,7 +250,7 @@ class EngineHarness:
 
 @pytest.fixture(params=KINDS)
 def unopened(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
-    """One of each kind. Not asynchronous: only so can it ask for a database's URL, which is."""
+    """One of each kind. Synchronous, because it requests the fixture of a database's URL dynamically."""
     match request.param:
         case "engine":
             return EngineHarness()
@@ -274,50 +274,51 @@ def listener() -> Listener:
     return Listener()
 
 
-def correlation_of(key: Key) -> str:
-    """One for each key, so that schedules can be found by it."""
+def correlation_of(key: CallKey) -> str:
+    """A unique correlation id for each key."""
     return f"corr-{key.service_call_id}"
 
 
-def entry(ahead_us: int, key: Key | None = None) -> TimerEntry:
-    key = key or Key(new_id(), new_id())
+def entry(ahead_us: int, key: CallKey | None = None) -> TimerEntry:
+    key = key or CallKey(new_id(), new_id())
     now_us = CLOCK.now_us()
     return TimerEntry(key.tenant_id, key.service_call_id, correlation_of(key), now_us + ahead_us, now_us)
 
 
 async def schedule(harness: Harness, *entries: TimerEntry) -> None:
-    """Schedules them; their service calls are made first."""
+    """Schedules the entries; creates their service calls first."""
     await harness.prepare(sorted({one.key for one in entries}))
     await harness.timers.schedule(entries)
 
 
 async def pass_by(harness: Harness, listener: Listener, ahead_us: int) -> None:
-    """Returns when a schedule so far ahead has been told: whatever was due before it has had its chance."""
+    """Returns when a schedule this far ahead has been reported: everything due before it would have been reported by
+    then."""
     fence = entry(ahead_us)
     await schedule(harness, fence)
     await listener.has(fence.key)
 
 
-async def test_each_is_told_once_it_is_due_and_never_early(harness: Harness, listener: Listener):
+async def test_schedules_are_reported_once_due_and_never_early(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     wanted = [entry(ahead_us) for ahead_us in (-50 * MS, 0, 3 * MS, 40 * MS, 41 * MS, 120 * MS)]
     await schedule(harness, *wanted)
     await listener.has(*(one.key for one in wanted))
-    assert sorted(listener.told) == sorted(wanted)
+    assert sorted(listener.reported) == sorted(wanted)
     assert not listener.early
 
 
-async def test_one_that_comes_before_all_others_is_told_first(harness: Harness, listener: Listener):
+async def test_a_new_earliest_schedule_is_reported_first(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     late, soon = entry(3_600_000 * MS), entry(30 * MS)
     await schedule(harness, late)
     await schedule(harness, soon)
     await listener.has(soon.key)
-    assert listener.told == [soon]
+    assert listener.reported == [soon]
     assert not listener.early
 
 
-async def test_what_was_due_while_nobody_looked_is_told_at_the_start(harness: Harness, listener: Listener):
+async def test_overdue_schedules_are_reported_at_the_start(harness: Harness, listener: Listener):
     wanted = [entry(-60_000 * MS + i) for i in range(20)]
     await schedule(harness, *wanted)
     await harness.timers.start(listener)
@@ -325,45 +326,47 @@ async def test_what_was_due_while_nobody_looked_is_told_at_the_start(harness: Ha
     assert not listener.early
 
 
-async def test_schedules_outlive_their_process(harness: Harness, listener: Listener):
-    told, waiting = entry(0), entry(300 * MS)
+async def test_schedules_survive_a_restart(harness: Harness, listener: Listener):
+    reported, waiting = entry(0), entry(300 * MS)
     await harness.timers.start(listener)
-    await schedule(harness, told, waiting)
-    await harness.reached(told.key)
+    await schedule(harness, reported, waiting)
+    await harness.reached(reported.key)
     await harness.close()
     await harness.open()
     after = Listener()
     await harness.timers.start(after)
-    # By the first already, where the machine stood still for as long.
+    # Perhaps by the first one, if the machine was frozen for that long.
     await after.until(lambda: listener.times(waiting.key) + after.times(waiting.key) > 0)
-    assert listener.told + after.told == [told, waiting]
+    assert listener.reported + after.reported == [reported, waiting]
 
 
-async def test_what_was_published_and_not_marked_comes_again_as_the_same_message(harness: Harness, listener: Listener):
+async def test_a_published_but_unmarked_schedule_is_reported_again_under_the_same_id(
+    harness: Harness, listener: Listener
+):
     listener.failures = [BusUnavailable("the process ended here"), RuntimeError("and here")]
     await harness.timers.start(listener)
     one = entry(20 * MS)
     await schedule(harness, one)
     await harness.reached(one.key)
-    assert listener.told == [one] * 3
+    assert listener.reported == [one] * 3
     assert len(harness.failures) in (0, 2)
     harness.failures.clear()
-    assert len({envelope_id(told) for told in listener.told}) == 1
+    assert len({envelope_id(reported) for reported in listener.reported}) == 1
 
 
-async def test_before_it_was_told_it_can_be_moved_to_a_later_instant_only(harness: Harness, listener: Listener):
+async def test_a_waiting_schedule_moves_only_to_a_later_instant(harness: Harness, listener: Listener):
     moved, repeated = entry(0), entry(100 * MS)
     await schedule(harness, moved, repeated)
     later = entry(60 * MS, moved.key)
-    # What is not later is an older message that comes again, and must not undo the newer one.
+    # An instant that is not later comes from an older message delivered again, and must not undo the newer one.
     await schedule(harness, later, repeated._replace(due_at=CLOCK.now_us()))
     await harness.timers.start(listener)
     await listener.has(moved.key, repeated.key)
-    assert sorted(listener.told) == sorted([later._replace(registered_at=moved.registered_at), repeated])
+    assert sorted(listener.reported) == sorted([later._replace(registered_at=moved.registered_at), repeated])
     assert not listener.early
 
 
-async def test_once_it_was_told_only_a_later_instant_is_told_again(harness: Harness, listener: Listener):
+async def test_a_reached_schedule_is_reported_again_only_for_a_later_instant(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     one = entry(0)
     await schedule(harness, one)
@@ -375,55 +378,57 @@ async def test_once_it_was_told_only_a_later_instant_is_told_again(harness: Harn
     again = entry(30 * MS, one.key)
     await schedule(harness, again)
     await listener.until(lambda: listener.times(one.key) == 2)
-    assert listener.told[-1] == again._replace(registered_at=one.registered_at)
+    assert listener.reported[-1] == again._replace(registered_at=one.registered_at)
     assert not listener.early
 
 
-async def test_the_next_instant_may_come_while_the_last_one_is_being_told(harness: Harness, listener: Listener):
+async def test_a_schedule_may_be_replaced_while_it_is_being_reported(harness: Harness, listener: Listener):
     """A call whose attempt fails at once is scheduled again before its last schedule is marked."""
     first = entry(0)
     again = entry(50 * MS, first.key)
 
     async def on_due(entries: Sequence[TimerEntry]) -> None:
-        if any(told.due_at == first.due_at for told in entries):
+        if any(reported.due_at == first.due_at for reported in entries):
             await harness.timers.schedule([again])
         await listener(entries)
 
     await harness.timers.start(on_due)
     await schedule(harness, first)
     await listener.until(lambda: listener.times(first.key) == 2)
-    assert [told.due_at for told in listener.told] == [first.due_at, again.due_at]
+    assert [reported.due_at for reported in listener.reported] == [first.due_at, again.due_at]
 
 
-async def test_what_is_canceled_is_not_told(harness: Harness, listener: Listener):
+async def test_a_canceled_schedule_is_not_reported(harness: Harness, listener: Listener):
     gone, stays = entry(0), entry(0)
     await schedule(harness, gone, stays)
     await harness.timers.cancel([gone.key])
     await harness.timers.start(listener)
     await harness.reached(stays.key)
-    await harness.timers.cancel([stays.key, Key(new_id(), new_id())])
+    await harness.timers.cancel([stays.key, CallKey(new_id(), new_id())])
     await pass_by(harness, listener, 0)
     assert (listener.times(gone.key), listener.times(stays.key)) == (0, 1)
 
 
-async def test_tenants_are_apart(harness: Harness, listener: Listener):
+async def test_schedules_of_tenants_are_separate(harness: Harness, listener: Listener):
     mine = entry(0)
-    theirs = entry(0, Key(new_id(), mine.service_call_id))
-    gone = entry(0, Key(new_id(), mine.service_call_id))
+    theirs = entry(0, CallKey(new_id(), mine.service_call_id))
+    gone = entry(0, CallKey(new_id(), mine.service_call_id))
     await schedule(harness, mine, theirs, gone)
     await harness.timers.cancel([gone.key])
     await harness.timers.start(listener)
     await listener.has(mine.key, theirs.key)
     await pass_by(harness, listener, 0)
-    assert {told.key: told for told in listener.told if told.service_call_id == mine.service_call_id} == {
+    assert {
+        reported.key: reported for reported in listener.reported if reported.service_call_id == mine.service_call_id
+    } == {
         mine.key: mine,
         theirs.key: theirs,
     }
 
 
-async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, listener: Listener):
+async def test_many_due_schedules_are_reported_in_batches_in_due_order(harness: Harness, listener: Listener):
     tenants = [new_id() for _ in range(10)]
-    wanted = [entry(-1_000 * MS + i * MS, Key(tenants[i % 10], new_id())) for i in range(200)]
+    wanted = [entry(-1_000 * MS + i * MS, CallKey(tenants[i % 10], new_id())) for i in range(200)]
     shuffled = list(wanted)
     random.Random(3).shuffle(shuffled)
     await schedule(harness, *shuffled)
@@ -432,12 +437,12 @@ async def test_many_at_once_come_in_batches_in_due_order(harness: Harness, liste
     assert max(len(batch) for batch in listener.batches) <= LIMITS.polling_batch_max
     for batch in listener.batches:
         assert [one.due_at for one in batch] == sorted(one.due_at for one in batch)
-    assert len(listener.told) == len(wanted)
+    assert len(listener.reported) == len(wanted)
 
 
-async def test_nothing_is_told_after_the_end(harness: Harness, listener: Listener):
+async def test_nothing_is_reported_after_close(harness: Harness, listener: Listener):
     await harness.timers.start(listener)
     await schedule(harness, entry(60_000 * MS))
     await harness.timers.close()
     await harness.timers.close()
-    assert listener.told == []
+    assert listener.reported == []
