@@ -56,7 +56,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await agent.stop()
     await asyncio.wait([writing])
-    other = AgentDatabase(postgresql_url, SqlSettings(lock_wait_s=0, lock_lease_s=PATIENCE_S))
+    other = AgentDatabase(postgresql_url, SqlSettings(lock_wait_s=0, leader_lease_s=PATIENCE_S))
     await other.open()
     await other.close()
     await caller.close()

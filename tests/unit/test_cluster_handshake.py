@@ -183,7 +183,9 @@ async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 async def test_unauthenticated_connections_do_not_block_cluster_nodes() -> None:
-    async with Listener(limits=ClusterLimits(strangers_max=3, connect_timeout_us=60_000_000)) as listener:
+    async with Listener(
+        limits=ClusterLimits(unauthenticated_connections_max=3, connect_timeout_us=60_000_000)
+    ) as listener:
         unauthenticated = [await connected(listener.address) for _ in range(5)]
         assert len(listener.unauthenticated) == 3
         for reader, _ in unauthenticated[:2]:

@@ -157,7 +157,7 @@ async def test_a_stopping_owner_reports_which_writes_it_has_not_processed() -> N
 
 
 async def test_a_silent_connection_is_closed() -> None:
-    pair = Pair(silence_max_us=2 * SECOND)
+    pair = Pair(peer_timeout_us=2 * SECOND)
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -168,13 +168,13 @@ async def test_a_silent_connection_is_closed() -> None:
 
 
 async def test_queued_writes_and_writes_in_flight_are_bounded() -> None:
-    pair = Pair(queue_max=3, in_flight_max=2, frame_writes_max=1)
+    pair = Pair(send_queue_max=3, in_flight_max=2, frame_writes_max=1)
     for name in ("a", "b", "c"):
         pair.send(name)
     try:
         pair.send("d")
     except Overloaded as error:
-        assert "queue_max" in str(error)
+        assert "send_queue_max" in str(error)
     else:
         raise AssertionError("a fourth was taken")
     await pair.turn()

@@ -166,7 +166,7 @@ async def test_a_void_session_accepts_and_sends_nothing() -> None:
 
 
 async def test_a_silent_requesting_node_is_disconnected() -> None:
-    pair = Pair(silence_max_us=2 * SECOND)
+    pair = Pair(peer_timeout_us=2 * SECOND)
     await pair.meet()
     assert pair.session is not None
     pair.passes(4 * SECOND)

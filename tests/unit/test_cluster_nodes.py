@@ -108,7 +108,7 @@ async def test_links_and_sessions_of_former_nodes_are_removed(node: Node) -> Non
 
 
 async def test_connections_beyond_sessions_max_are_refused() -> None:
-    node = Node(sessions_max=2)
+    node = Node(connections_max=2)
     pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
     assert [pipe.open for pipe in pipes] == [True, True, False]
     assert [type(event) for event in node.events] == [PeerRefused]

@@ -34,7 +34,7 @@ async def test_a_response_too_large_for_a_message_is_an_error() -> None:
     pair.serves = bytes(2_000)
     answer = await asked(pair)
     assert answer.status == 500
-    assert b"nodes accept at most" in answer.body
+    assert b"a message between nodes has at most 1000" in answer.body
     pair.end()
 
 

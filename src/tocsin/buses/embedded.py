@@ -77,7 +77,7 @@ class EmbeddedBus:
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """Registers the responder. Raises ValueError if one of the types has a responder."""
         dispatcher = RequestDispatcher(
-            subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
+            subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe
         )
         self._parts.append(dispatcher)
         for name in types:
@@ -104,9 +104,9 @@ class EmbeddedBus:
         subscriptions = self._by_type.get(envelope.type)
         if not subscriptions:
             self._completions.add(done, None)
-        elif len(self._postings) >= self._limits.waiting_max:
+        elif len(self._postings) >= self._limits.queue_max:
             self._completions.add(
-                done, BusOverloaded(f"{self._limits.waiting_max} messages wait already (bus.waiting_max)")
+                done, BusOverloaded(f"{self._limits.queue_max} messages wait already (bus.queue_max)")
             )
         else:
             posting = _Posting(done, len(subscriptions))
@@ -125,8 +125,8 @@ class EmbeddedBus:
         dispatcher = self._dispatchers.get(envelope.type)
         if dispatcher is None or self._closed:
             raise BusUnavailable(f"no responder for {envelope.type}")
-        if len(self._requests) >= self._limits.requests_waiting_max:
-            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already")
+        if len(self._requests) >= self._limits.pending_requests_max:
+            raise BusOverloaded(f"{self._limits.pending_requests_max} commands wait already")
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
 
         def reply(answer: Envelope | Exception) -> None:

@@ -141,7 +141,7 @@ class NatsBus:
         """Registers the responder. Several nodes may respond; each command is answered by one of them."""
         check_name(subscriber)
         dispatcher = RequestDispatcher(
-            subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe
+            subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe
         )
         self._dispatchers.append((dispatcher, types))
 
@@ -207,9 +207,9 @@ class NatsBus:
         except InvalidMessage as error:
             self._completions.add(done, error)
             return
-        if attached.publisher.in_flight >= self._limits.waiting_max:
+        if attached.publisher.in_flight >= self._limits.queue_max:
             self._completions.add(
-                done, BusOverloaded(f"{self._limits.waiting_max} messages wait already (bus.waiting_max)")
+                done, BusOverloaded(f"{self._limits.queue_max} messages wait already (bus.queue_max)")
             )
             return
         attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
@@ -332,7 +332,7 @@ class NatsBus:
 
     async def _check_connection(self, connection: NatsConnection) -> None:
         while True:
-            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
             connection.check_alive()
 
     async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
@@ -403,7 +403,7 @@ class NatsBus:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
             attached = self._attached
             if attached is None:
                 continue

@@ -23,7 +23,7 @@ class NatsConsumer:
     """One consumer on one connection.
 
     `arrived` is called with each message; the message's reply subject is the token for `acknowledge`. At most
-    `nats_in_hand_max` messages are unacknowledged. For those that have been so for half of the ack wait, progress is
+    `nats_ack_pending_max` messages are unacknowledged. For those that have been so for half of the ack wait, progress is
     reported to the broker, repeatedly. `stalled` is called when the consumer was deleted or the broker is silent.
     """
 
@@ -41,13 +41,13 @@ class NatsConsumer:
         self._arrived = arrived
         self._stalled = stalled
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
-        self._in_hand_max = limits.nats_in_hand_max
-        self._fetch_max = min(limits.nats_fetch_max, limits.nats_in_hand_max)
+        self._in_hand_max = limits.nats_ack_pending_max
+        self._fetch_max = min(limits.nats_fetch_max, limits.nats_ack_pending_max)
         self._expires_us = limits.nats_fetch_expires_us
         # The broker refuses a heartbeat longer than half of the request's expiry.
         self._heartbeat_us = min(limits.nats_heartbeat_us, limits.nats_fetch_expires_us // 3)
         self._progress_s = limits.nats_ack_wait_us / 2e6
-        self._pause_max_s = 2 * limits.nats_tick_us / 1e6
+        self._pause_max_s = 2 * limits.nats_check_interval_us / 1e6
         self._inbox = ""
         #: Messages requested and not yet received.
         self._asked = 0

@@ -147,7 +147,7 @@ class Cluster:
             spawn=self._spawn,
             ended=partial(self._ended, incarnation),
         )
-        if len(self._sessions) >= self._limits.sessions_max:
+        if len(self._sessions) >= self._limits.connections_max:
             self._refused("", f"{len(self._sessions)} nodes are already connected")
             session.void()
             return session

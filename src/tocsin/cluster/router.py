@@ -62,8 +62,10 @@ class Router:
             raise ShardMoved("the node is stopping")
         if write.shard_id not in self._by_shard and self._dispatch(write, settle):
             return
-        if self._count >= self._limits.waiting_max:
-            raise Overloaded(f"{self._count} writes already wait for an owner of their shard (cluster.waiting_max)")
+        if self._count >= self._limits.waiting_writes_max:
+            raise Overloaded(
+                f"{self._count} writes already wait for an owner of their shard (cluster.waiting_writes_max)"
+            )
         self._wait(write, settle)
 
     def close(self) -> None:

@@ -106,16 +106,16 @@ class PeerSession:
 
     def _tick(self) -> None:
         now = self._clock.boottime_us()
-        if now - self._received_at > 2 * self._limits.silence_max_us:
+        if now - self._received_at > 2 * self._limits.peer_timeout_us:
             # The other node answers each tick.
-            self.lost("no message within twice cluster.silence_max")
+            self.lost("no message within twice cluster.peer_timeout")
             self.void()
             return
         self._number += 1
         self._ticks[self._number] = now
         self._ticks.pop(self._number - _TICKS_KEPT, None)
         self._channel.send(encode(Tick(self._number)))
-        self._timer = asyncio.get_running_loop().call_later(self._limits.tick_interval_us / 1e6, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(self._limits.keepalive_interval_us / 1e6, self._tick)
 
     # ------------------------------------------------------------------ received messages
 
@@ -203,7 +203,7 @@ class PeerSession:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the response has {len(frame)} bytes; nodes accept at most {most}"
+                why = f"the response has {len(frame)} bytes; a message between nodes has at most {most}"
                 frame = encode(_failed(request, why))
         except Exception:
             # A defect, which the event loop reports; the requesting node needs a response, too.

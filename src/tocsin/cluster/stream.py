@@ -150,7 +150,7 @@ class AcceptedConnection(PeerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake and its timeout."""
         super().connection_made(transport)
-        if len(self._unauthenticated) >= self._limits.strangers_max:
+        if len(self._unauthenticated) >= self._limits.unauthenticated_connections_max:
             # Closes the oldest unauthenticated connection: a node of the cluster authenticates at once and must get in.
             eldest = next(iter(self._unauthenticated))
             del self._unauthenticated[eldest]

@@ -151,13 +151,13 @@ class ServiceAgent:
             pause_s = 0.0
             # A node that runs the agent hands it over in `_run_turn`.
             while self._database is None and self._should_hand_over():  # noqa: ASYNC110 -- the engine has no signal for it
-                await asyncio.sleep(self._sql.lock_check_s)
+                await asyncio.sleep(self._sql.leader_renew_interval_s)
             try:
                 self._observe(AgentLeadershipLost(await self._run_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails, it is tried again
                 self._step_failed("takeover", error)
                 # Gives another node time to take over.
-                pause_s = self._sql.takeover_pause_s
+                pause_s = self._sql.takeover_retry_interval_s
             try:
                 await self._abandon()
             except Exception as error:  # noqa: BLE001 -- as above
@@ -177,7 +177,7 @@ class ServiceAgent:
                 if self._should_hand_over():
                     await self._hand_over()
                     return "this node's clock deviates from the store's; other nodes' clocks do not"
-                await asyncio.wait({lost}, timeout=self._sql.lock_check_s)
+                await asyncio.wait({lost}, timeout=self._sql.leader_renew_interval_s)
             return lost.result()
         finally:
             lost.cancel()

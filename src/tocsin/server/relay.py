@@ -60,7 +60,7 @@ class AgentRelay:
         header. None if no node runs the agent and none is expected to. Raises Unavailable, also if the request may have
         been served."""
         if self._waiting >= self._limits.agent_waiting_max:
-            raise Overloaded(f"{self._waiting} requests already wait for the service agent")
+            raise Overloaded(f"{self._waiting} requests already wait for the service agent; try again later")
         self._waiting += 1
         try:
             return await self._ask(RelayedRequest(0, method, target, headers, body, client=client))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import Settings
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
@@ -71,9 +72,16 @@ class Parent:
     """Starts the workers, restarts those that die, stops all in order on SIGTERM, and restarts them one by one on
     SIGHUP."""
 
-    def __init__(self, settings: Settings, command: list[str], listener: socket.socket, url: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        command: list[str],
+        listener: socket.socket,
+        url: str,
+        limits: ClusterLimits | None = None,
+    ) -> None:
         self._settings = settings
-        self._limits = settings.cluster_limits()
+        self._limits = limits or settings.cluster_limits()
         self._command = command
         self._listener = listener
         self._url = url
@@ -133,7 +141,7 @@ class Parent:
 
     async def _keep(self, worker: _Worker) -> None:
         """Restarts the worker whenever it ends; with growing pauses while it ends before it is ready."""
-        first_us = pause_us = self._limits.worker_pause_us
+        first_us = pause_us = self._limits.worker_restart_backoff_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
             ended = await self._fill(worker)
@@ -155,7 +163,7 @@ class Parent:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause_us / 1e6):
                         await self._stop.wait()
-                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_pause_max_us))
+                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_restart_backoff_max_us))
 
     async def _fill(self, worker: _Worker) -> _Ended:
         """Runs a process in the slot until it ends."""

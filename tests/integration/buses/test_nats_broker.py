@@ -266,7 +266,7 @@ async def test_after_a_crash_the_furthest_consumer_counts(
 async def test_messages_beyond_the_in_hand_limit_arrive_in_portions(
     shared_nats: NatsServer, notes: Notes, prefix: str
 ) -> None:
-    bus = make_bus(shared_nats, notes, prefix, nats_in_hand_max=20, nats_fetch_max=7)
+    bus = make_bus(shared_nats, notes, prefix, nats_ack_pending_max=20, nats_fetch_max=7)
     handling = Handling(notes)
     handling.act = handling.keep
     bus.subscribe("one", ["Happened"], handling)

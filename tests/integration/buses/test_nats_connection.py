@@ -80,8 +80,8 @@ async def test_a_freeze_of_this_process_does_not_count_as_silence(shared_nats: N
     consumer.tick(now_s)
     assert bus.connected
     # A poll without a result shows it.
-    for _ in range(4 * LIMITS.nats_heartbeat_us // LIMITS.nats_tick_us):
-        now_s += LIMITS.nats_tick_us / 1e6
+    for _ in range(4 * LIMITS.nats_heartbeat_us // LIMITS.nats_check_interval_us):
+        now_s += LIMITS.nats_check_interval_us / 1e6
         consumer.tick(now_s)
     assert not bus.connected
     await bus.close()

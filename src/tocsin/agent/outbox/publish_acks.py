@@ -104,12 +104,12 @@ class PublishAcks:
                 if self._closing:
                     return
                 await self._alarm.wait()
-                await self._pause(limits.outbox_mark_interval_us)
+                await self._pause(limits.outbox_acknowledge_interval_us)
                 continue
             try:
                 await self._write()
                 failures = 0
-                await self._pause(limits.outbox_mark_interval_us)
+                await self._pause(limits.outbox_acknowledge_interval_us)
             except Exception as error:  # noqa: BLE001 -- whatever fails is tried again
                 failures += 1
                 self._observe(AgentStepFailed("outbox mark", f"{type(error).__name__}: {error}"))

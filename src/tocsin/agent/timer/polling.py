@@ -130,7 +130,7 @@ class PollingTimers:
             self._next_at = now_us
         elif not more:
             await self._find_next_due(now_us)
-        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_gather_us
+        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_batch_delay_us
         # After a quiet time the first schedule should not wait long; among many, the database needs pauses.
         self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
         self._observe(DuePollCompleted(len(entries), poll_us))
@@ -202,7 +202,7 @@ class PollingTimers:
         """Sleeps until the next schedule is due or the polling interval has passed.
 
         Schedules that fall due close to one another are published together: the pause after the first is
-        `polling_gather` or, while polls keep finding some, several times the duration of a poll, so that the database
+        `polling_batch_delay` or, while polls keep finding some, several times the duration of a poll, so that the database
         has more rest than work.
         """
         limits = self._limits

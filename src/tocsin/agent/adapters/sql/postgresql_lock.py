@@ -7,7 +7,7 @@ Three mechanisms, because none of them is sufficient alone:
   server itself fails, while writes use other connections: the lock decides who may start, not who has stopped. And a
   frozen process keeps it.
 - A heartbeat, which waiting agents watch with their own clocks. If neither heartbeat nor session have changed for
-  `lock_lease`, a waiting agent terminates the session.
+  `leader_lease`, a waiting agent terminates the session.
 - An epoch, a number that grows with every takeover. Each writing transaction locks the epoch's row FOR SHARE and checks
   that it is still the epoch in which the agent started; a takeover updates that row. So a takeover waits for
   transactions in progress, and later ones of an older epoch are refused.
@@ -156,12 +156,12 @@ class LeaderLock:
     async def _wait_for_lock(
         self, connection: Any, deadline_s: float, standing_by: Callable[[str], None] | None
     ) -> None:
-        settings, watch, reported = self._settings, Watch(self._settings.lock_check_s), None
+        settings, watch, reported = self._settings, Watch(self._settings.leader_renew_interval_s), None
         check_at_s = -math.inf
         while not await connection.fetchval(_TRY, LOCK_KEY):
             now_s = time.monotonic()
             if now_s >= check_at_s or now_s >= deadline_s:
-                check_at_s = now_s + settings.lock_check_s
+                check_at_s = now_s + settings.leader_renew_interval_s
                 holder = await self._holder(connection)
                 if now_s >= deadline_s:
                     raise StoreLocked(
@@ -170,9 +170,9 @@ class LeaderLock:
                 if standing_by is not None and holder.pid and str(holder) != reported:
                     reported = str(holder)
                     standing_by(holder.node or holder.place)
-                if watch.silent_s(holder) >= settings.lock_lease_s:
+                if watch.silent_s(holder) >= settings.leader_lease_s:
                     await connection.execute(_END_HOLDER, LOCK_KEY, holder.pid)
-            await asyncio.sleep(settings.lock_retry_s)
+            await asyncio.sleep(settings.leader_retry_interval_s)
 
     async def _holder(self, connection: Any) -> Holder:
         found = await connection.fetchrow(_HOLDER, LOCK_KEY)
@@ -235,7 +235,7 @@ class LeaderLock:
             if await self._beat():
                 with contextlib.suppress(TimeoutError):
                     # Not `wait_for`, which loses a cancellation if the session ends at the same moment.
-                    async with asyncio.timeout(self._settings.lock_check_s):
+                    async with asyncio.timeout(self._settings.leader_renew_interval_s):
                         await self._session_ended.wait()
                 continue
             self._drop()
@@ -243,7 +243,7 @@ class LeaderLock:
                 await self._reacquire()
             except Exception as error:  # noqa: BLE001 -- `check` reports it, and the next try may succeed
                 self._last_error = f"({error})"
-                await asyncio.sleep(self._settings.lock_retry_s)
+                await asyncio.sleep(self._settings.leader_retry_interval_s)
 
     async def _beat(self) -> bool:
         """Sends a heartbeat. Returns whether the session is alive."""
