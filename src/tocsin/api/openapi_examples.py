@@ -1,4 +1,4 @@
-"""Examples of answers and problems for the OpenAPI document."""
+"""Examples of responses and problems for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ _BY_TYPE = {type(answer): answer for answer in _ANSWERS}
 
 
 def answer_example(struct: type[msgspec.Struct]) -> Any:
-    """An answer of this type."""
+    """An example response of this type."""
     return msgspec.json.decode(msgspec.json.encode(_BY_TYPE[struct]))
 
 

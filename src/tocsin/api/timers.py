@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from tocsin.api.call import ApiLimits, Begin, Call, Encode, Handler, Page
 from tocsin.http import wire
-from tocsin.http.batches import WHOLE_BYTES_MAX, Turns, items_of
+from tocsin.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.http.convert import RequestParser, moved, timer_answer, traceparent_of
 from tocsin.http.errors import MalformedBody, item_error
 from tocsin.http.reading import JsonReader, check_utf8
@@ -120,14 +120,14 @@ class TimerHandlers:
     async def create_batch(self, call: Call) -> bytes:
         """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
         named = key_in(call.headers.get(KEY_HEADER))
-        turns = Turns()
-        items = await self._items(call.body, turns)
+        time_slice = TimeSlice()
+        items = await self._items(call.body, time_slice)
         traceparent = traceparent_of(call.headers.get(b"traceparent"))
         accepted: list[Timer] = []
         conditions: list[Condition | None] = []
         outcomes: list[TimerView | TocsinError | None] = []
         for position, item in enumerate(items):
-            await turns.look()
+            await time_slice.yield_if_over()
             read = self._item(item, position) if isinstance(item, bytes | msgspec.Raw) else item
             outcome = read if isinstance(read, TocsinError) else self._accept(read, position, call, traceparent, named)
             if isinstance(outcome, TocsinError):
@@ -140,7 +140,7 @@ class TimerHandlers:
         created = iter(await self._service.create_many(accepted, conditions) if accepted else ())
         results: list[bytes] = []
         for known in outcomes:
-            await turns.look()
+            await time_slice.yield_if_over()
             results.append(self._encode(_result(next(created) if known is None else known, call.correlation_id)))
         if not results:
             return b'{"results":[]}'
@@ -163,12 +163,12 @@ class TimerHandlers:
         except TocsinError as error:
             return error
 
-    async def _items(self, body: bytes, turns: Turns) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
+    async def _items(self, body: bytes, time_slice: TimeSlice) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
         """All items at once where all have the right types, which is usual; otherwise, and of long bodies, their texts."""
         items: Sequence[wire.CreateTimer | msgspec.Raw]
         if len(body) > WHOLE_BYTES_MAX:
             limits = self._limits
-            return await items_of(body, limits.batch_items_max, limits.request_bytes_max, turns)
+            return await items_of(body, limits.batch_items_max, limits.request_bytes_max, time_slice)
         check_utf8(body)
         try:
             items = self._batch.read(body).timers

@@ -1,4 +1,4 @@
-"""`tocsin config`: what is in force, from where, and whether it holds."""
+"""`tocsin config`: shows and checks the settings."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ app = typer.Typer(
 @app.command("show", epilog="Example: tocsin config show --changed")
 def show(
     config: ConfigFile = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that differ from the default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting's value and where it comes from. Passwords in URLs are left out."""
+    """Show every setting's value and source. Passwords in URLs are redacted."""
     from tocsin.config import load_settings, setting_name, sources
     from tocsin.config.order import topics
 
@@ -49,17 +49,17 @@ def show(
 def check(
     config: ConfigFile = None,
 ) -> None:
-    """Check file and environment without starting anything; exit code 2 and the reasons if something is wrong."""
+    """Check the settings in file and environment without starting a server; if one is invalid, exit with code 2 and why."""
     from tocsin.config import load_settings, unknown_variables
 
     load_settings({"config": config})
     for line in unknown_variables():
         output.note(f"Warning: {line}")
-    typer.echo("The settings are fine.")
+    typer.echo("The settings are valid.")
 
 
 def value_text(settings: Settings, field: str) -> str:
-    """The value as it would be written in the environment; empty for one that isn't set."""
+    """The value as it is written in the environment; empty if it isn't set."""
     from tocsin.config.settings import SECRETS, is_duration
     from tocsin.config.values import redacted
     from tocsin.model.instants import format_duration

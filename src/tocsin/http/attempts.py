@@ -1,4 +1,4 @@
-"""Keys that nobody knows: how many of them an address may try, and how much is said of it."""
+"""Failed authentication: how many failures an address may cause, and how many of them are logged."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import structlog
 
 from tocsin.http.errors import TooManyFailures
 
-#: Failures that an address may cause at once, and after which time it may cause another. A correct key counts for nothing
-#: here and is never refused, so one client can't lock out others behind the same address; guessing is hopeless anyway, since
-#: keys have 256 random bits. What the limit ends is the work and the noise of a client that goes on with a wrong key.
+#: Failures that an address may cause in a burst, and seconds until it may cause another. A valid key never counts and is
+#: never refused, so one client cannot lock out others behind the same address. Guessing is hopeless anyway: keys have
+#: 256 random bits. The limit bounds the work and the log lines that a client with an invalid key causes.
 _BURST = 20
 _REFILL_S = 3.0
-#: Addresses that are remembered; beyond it the one that failed longest ago starts over.
+#: Addresses with a failure count; beyond it, the address that failed longest ago starts over.
 _ADDRESSES_MAX = 10_000
-#: Lines of the log in that time, over all addresses; the next one says how many were left out.
+#: Log lines per window, over all addresses; the next line has the number of those left out.
 _LINES_MAX = 10
 _LINES_WINDOW_S = 60.0
-#: Providers give a subscriber this many bits of an IPv6 address.
+#: Providers assign a subscriber an IPv6 network with this prefix length.
 _IPV6_PREFIX = 64
 
 _log = structlog.get_logger("tocsin.access")
 
 
 class Failed(Protocol):
-    """Is called for each failure with the reason: `unknown_key`, `expired_key` or `malformed`."""
+    """Called for each failure with the reason: `unknown_key`, `expired_key` or `malformed`."""
 
     def __call__(self, reason: str) -> None: ...
 
 
 class Ration:
-    """At most `most` of something in `window_s`, in windows that begin with the first one."""
+    """At most `most` grants per window of `window_s`; a window begins with its first grant."""
 
     def __init__(self, most: int, window_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
         self._most = most
@@ -45,7 +45,7 @@ class Ration:
         self._left_out = 0
 
     def take(self) -> int | None:
-        """How many were left out since the one before, if this one may pass; else None."""
+        """None if this one is refused; else the number refused since the last grant."""
         now_s = self._now_s()
         if now_s - self._begun_s >= self._window_s:
             self._begun_s, self._taken = now_s, 0
@@ -58,18 +58,18 @@ class Ration:
 
 
 class Attempts:
-    """Failures to authenticate at one node. `failed` counts them."""
+    """Failed authentications at one node. `failed` counts them."""
 
     def __init__(self, failed: Failed | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._failed = failed
         self._now_s = now_s
         self._ration = Ration(_LINES_MAX, _LINES_WINDOW_S, now_s)
-        #: Failures left, and when that was so; the one that failed last at the end.
+        #: By address: failures left, and the time of that count; the latest failure last.
         self._left: dict[str, tuple[float, float]] = {}
 
     def failure(self, address: str, reason: str, where: str) -> int | None:
-        """Notes one; `where` is `api` or `pages`. When the log had a line for it, how many were left out before, for others
-        who report it. Raises TooManyFailures where the address has had its share."""
+        """Records a failure; `where` is `api` or `pages`. If it was logged, the number of log lines left out before it; else
+        None. Raises TooManyFailures if the address has exceeded its limit."""
         if self._failed is not None:
             self._failed(reason)
         left_out = self._ration.take()
@@ -84,14 +84,14 @@ class Attempts:
             del self._left[next(iter(self._left))]
         if refused:
             raise TooManyFailures(
-                "too many requests with a wrong key came from this address; correct the key, and slow down",
+                "too many requests with an invalid key from this address; correct the key, then retry",
                 retry_after_s=(1 - left) * _REFILL_S,
             )
         return left_out
 
 
 def _source(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    """What counts as one client: an IPv4 address, or the network of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -265,7 +265,7 @@ class ServiceAgent:
 #: What is shown where no modules are.
 _OF_MODULES = (
     "tocsin_agent_executions_in_flight",
-    "tocsin_agent_executions_held",
+    "tocsin_agent_executions_deferred",
     "tocsin_agent_messages_waiting",
     "tocsin_agent_outbox_waiting",
     "tocsin_agent_broker_connected",

@@ -12,15 +12,15 @@ import structlog
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
 
-#: Warnings about single failed timers in a second; further ones are counted and reported with the next line.
+#: Warnings per second about single failed timers; the next line has the number of suppressed ones.
 FAILED_TIMER_LINES_PER_SECOND_MAX = 10
-#: The same of requests that could not be sent.
+#: Warnings per second about requests that could not be sent.
 NOT_SENT_LINES_PER_SECOND_MAX = 5
-#: The same of connections that were refused.
+#: Warnings per second about refused connections, of nodes and of clients.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
 
-#: Where each event is logged; `docs/reference/events.md` shows it.
+#: The log level of each event; `docs/reference/events.md` lists them.
 LEVELS: dict[type, int] = {
     events.TimersCreated: logging.DEBUG,
     events.TimersChanged: logging.DEBUG,
@@ -86,7 +86,7 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(threshold)
-    # It tells of every connection that it looks at the schema of.
+    # It logs every inspection of a schema.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers[:] = []
@@ -94,7 +94,7 @@ def configure_logging(level: str, form: str) -> None:
 
 
 class Ration:
-    """Lets so many lines a second through, and counts the others. `now_s` is any clock in seconds."""
+    """Limits log lines per second, and counts the suppressed ones. `now_s` is any clock in seconds."""
 
     def __init__(self, now_s: Callable[[], float], lines_per_second_max: int) -> None:
         self._now_s = now_s
@@ -104,7 +104,7 @@ class Ration:
         self._suppressed = 0
 
     def grant(self) -> dict[str, int] | None:
-        """None when the line has to be left out; else the fields to add to it: how many were left out before, if any."""
+        """None if the line is suppressed; else the fields to add to it: the number suppressed before it, if any."""
         second = self._now_s() // 1
         if second != self._second:
             self._second, self._lines = second, 0
@@ -117,7 +117,7 @@ class Ration:
 
 
 class EventLog:
-    """An observer that writes one line per event worth reading; lines about single timers only at DEBUG, or rationed."""
+    """An observer that logs one line per significant event. Events of single timers are logged at DEBUG, or rate-limited."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.engine")
@@ -131,7 +131,7 @@ class EventLog:
         }
 
     def __call__(self, event: Event) -> None:
-        """Observes."""
+        """Logs the event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
             return
@@ -153,7 +153,7 @@ class EventLog:
 
 
 def words(name: str) -> str:
-    """`ShardClaimed` as `shard claimed`."""
+    """An event's name as words: `shard claimed` for `ShardClaimed`."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
 
 

@@ -140,7 +140,7 @@ async def test_any_node_answers_and_shows_where_the_agent_runs(tmp_path: Path, p
         for server in (two, timers_only):
             status, made = await submit(server, tenant)
             assert status == 202, made
-        assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
+        assert "tocsin_agent_starts_total 1" in await text(two, "/metrics")
 
 
 async def test_a_node_shows_the_agents_node_who_asks_and_not_the_key(tmp_path: Path, postgresql_url: str) -> None:

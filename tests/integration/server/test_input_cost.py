@@ -24,7 +24,7 @@ from tests.support.cpu import HELD_S_MAX, machine_factor
 from tests.support.patience import PATIENCE_S
 from tocsin.config import Settings
 from tocsin.server.node import Server
-from tocsin.server.running import spare_collections
+from tocsin.server.running import reduce_collections
 
 TRIES = 3
 
@@ -218,7 +218,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     thresholds = gc.get_threshold()
     node = Server(Settings(port=0, data_dir=tmp_path, shards=4))
     await node.start()
-    spare_collections()
+    reduce_collections()
     try:
         yield node
     finally:
