@@ -1,8 +1,8 @@
 """The ASGI application.
 
-Our exact paths go from one dictionary lookup straight to their handler; those with parameters are looked for after
-that, and everything else goes to the mounted application, if there is one. There is no stack of middleware: a create
-costs a few microseconds besides the server's.
+An exact path leads to its handler with one dictionary lookup; paths with parameters are looked up next, and all other
+paths go to the mounted application, if there is one. There is no stack of middleware: a create costs a few microseconds
+in addition to the server's.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Hook = Callable[[], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-#: What another node answered: status, headers, body; None: no node serves it.
+#: Another node's response: status, headers, body. None: no node serves the path.
 Relayed = tuple[int, Headers, bytes] | None
-#: Brings a request (method, target as sent, headers, body, client's address) to the node that serves it. Raises Unavailable.
+#: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
-#: What a request on the short way is answered with: status, headers, body.
+#: Sends the response of a request on the direct path: status, headers, body.
 Answer = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
@@ -79,24 +79,24 @@ _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
 
 
 class _NotOurs(Exception):
-    """Nothing of ours has this path."""
+    """No operation has this path."""
 
 
 class _AtAnotherNode(Exception):
-    """Another node may serve this."""
+    """Another node may serve this path."""
 
 
 class Api:
-    """`service` behind HTTP. `metrics_open` leaves the metrics to anybody; otherwise they need an unrestricted key.
+    """Serves `service` over HTTP. With `metrics_open` the metrics require no key; otherwise they require an unlimited one.
 
-    `agent` None: the service agent is switched off, and its paths say so, unless `relay` finds the node that has it. It
-    is asked whenever one of them is: while it says that the agent isn't here, `relay` finds the node, too.
-    While `leaving`, clients are asked to close their connections.
-    `hosts` are the names under which requests without a key are answered; None stands for all.
-    `clients` are the connections to it; None: as many as come.
+    `agent` None: the service agent is disabled on this node, and its paths return 404 unless `relay` finds the node that
+    runs it. `agent` is called for each of its requests; while it returns None, requests are relayed as well.
+    While `leaving` is set, responses ask clients to close their connections.
+    `hosts` are the hosts for which requests without a key are accepted; None: any.
+    `clients` tracks the connections; None: without a limit of their number.
 
-    `extra` gets what isn't ours: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's lifespan;
-    an exception in `startup` keeps the server from starting.
+    `extra` gets requests for other paths: pages, other APIs, WebSockets. `startup` and `shutdown` follow the server's
+    lifespan; an exception in `startup` keeps the server from starting.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Api:
         shutdown: Hook | None = None,
     ) -> None:
         self._limits = limits = limits or ApiLimits()
-        #: The connections to it.
+        #: The client connections.
         self.clients = clients or Clients(limits)
         self._clock = clock
         self._keys = keys
@@ -151,7 +151,7 @@ class Api:
         }
         routes = Routes(handlers, limits, metrics_open)
         self._routes, self._allowed, self._templates = routes.exact, routes.allowed, routes.templates
-        #: Operations with a short way, by path.
+        #: The operations with a direct path, by path.
         self.direct = direct_routes(timers.direct(), self._routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,7 +174,7 @@ class Api:
         except _AtAnotherNode:
             await self._elsewhere_served(scope, headers, receive, send, correlation_id)
             return
-        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer, unknown ones are logged
+        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response, unknown ones are logged
             await self._send_problem(error, scope, send, correlation_id)
             return
         await _send_answer(route, body, correlation_id, send)
@@ -188,7 +188,7 @@ class Api:
         receive: Receive,
         correlation_id: str,
     ) -> bytes | Page:
-        """The request's way through the gate to its handler."""
+        """Passes the request through the gate to its handler."""
         key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope)
         operation = route.operation
         query = _NO_QUERY if operation.any_query else read_query(scope["query_string"], operation)
@@ -202,18 +202,18 @@ class Api:
     def begin(
         self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer, client: tuple[str, int] | None = None
     ) -> None:
-        """Serves a whole request without a task; `answer` is called once, now or when the result has come."""
+        """Serves a complete request without a task; `respond` is called once, now or when the result is available."""
         headers = dict(sent)
         correlation_id = self._correlation_id(headers)
         route = direct.route
 
         def done(result: object) -> None:
-            # Called from within the engine, where an error must not get to.
+            # Called from the engine, into which no error may propagate.
             try:
                 if isinstance(result, Exception):
                     raise result
                 body = direct.encode(result)
-            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes an answer
+            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response
                 method = direct.method.decode()
                 answer(*self._problem(error, method, direct.path, direct.path, correlation_id))
                 return
@@ -242,11 +242,11 @@ class Api:
         parameters: Mapping[str, str] = _NO_PARAMETERS,
         scope: Mapping[str, Any] = _NO_PARAMETERS,
     ) -> ApiKey | None:
-        """The caller's key, if the request may come in."""
+        """Checks headers, key, role and scope of a request; returns the caller's key."""
         limits = self._limits
         if len(sent) > limits.headers_max or sum(map(len, headers.values())) > limits.header_bytes_max:
             raise HeadersTooLarge(
-                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in all are accepted"
+                f"at most {limits.headers_max} headers with {limits.header_bytes_max} bytes in total are accepted"
             )
         if route.is_open:
             if self._hosts is not None and route.operation.reach is not Reach.OPEN:
@@ -260,18 +260,18 @@ class Api:
     def _admit(
         self, headers: dict[bytes, bytes], client: tuple[str, int] | None, scope: Mapping[str, Any]
     ) -> ApiKey | None:
-        """The caller's key. `scope` has what another node says of a request that it brings."""
+        """Authenticates the caller. `scope` has what the relaying node says about a relayed request."""
         authorization = headers.get(b"authorization")
         key_hash = scope.get(KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
         key = authenticate(authorization, self._keys, key_hash, failed)
         if key is None and self._hosts is not None and not scope.get(RELAYED, False):
-            # A page of any site could ask in its visitor's name if it got its own name to lead here.
+            # DNS rebinding: a page of any site could otherwise send requests from its visitor's browser.
             self._hosts.check_keyless(headers)
         return key
 
     def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
-        """Raises TooManyFailures."""
+        """Records a failed authentication. Raises TooManyFailures."""
         self._attempts.failure(self._address(client, headers), reason, "api")
 
     def _address(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes]) -> str:
@@ -290,7 +290,7 @@ class Api:
         return body
 
     def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
-        """The route of a path with parameters, and these. Raises what the request is to be told otherwise, or _NotOurs."""
+        """The route of a path with parameters, and their values. Raises the error for the client, or how else to serve it."""
         method, path = scope["method"], scope["path"]
         allowed = self._allowed.get(_sent_path(scope))
         if allowed is not None:
@@ -301,7 +301,7 @@ class Api:
         if not any(found.by_method.values()):
             if self._relay is not None:
                 raise _AtAnotherNode
-            raise RouteNotFound("the service agent is switched off here: this server only keeps timers")
+            raise RouteNotFound("the service agent is disabled: this server has timers only")
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
@@ -315,8 +315,8 @@ class Api:
     async def _elsewhere_served(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str
     ) -> None:
-        """The service agent's paths, where it runs in another node. Key and Host are checked here, by this node's settings
-        and with the client's address; that one checks the key and all else."""
+        """Relays a request for the service agent to the node that runs it. This node checks key and Host header, by its own
+        settings and with the client's address; the other node checks the key again, and everything else."""
         assert self._relay is not None
         try:
             client = scope.get("client")
@@ -329,7 +329,7 @@ class Api:
             target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
             answer = await self._relay(scope["method"], target, sent, body, self._address(client, headers))
             if answer is None:
-                raise RouteNotFound("no node runs the service agent now: this server only keeps timers")
+                raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 -- as above
@@ -340,11 +340,11 @@ class Api:
         await send({"type": "http.response.body", "body": content})
 
     async def _foreign(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
-        """A path that isn't ours."""
+        """Serves a path that no operation has."""
         if self._mounted is not None:
             await self._mounted(scope, receive, send, correlation_id)
         else:
-            error = RouteNotFound(f"nothing answers under {scope['path']}; see /docs")
+            error = RouteNotFound(f"no operation at {scope['path']}; see /docs")
             await self._send_problem(error, scope, send, correlation_id)
 
     async def _send_problem(self, error: BaseException, scope: Scope, send: Send, correlation_id: str) -> None:
@@ -358,7 +358,7 @@ class Api:
     def _problem(
         self, error: BaseException, method: str, path: str, instance: str, correlation_id: str
     ) -> tuple[int, Headers, bytes]:
-        """Status, headers and body of an error's answer; logs what is not the client's to know."""
+        """Status, headers and body of an error's response; logs errors whose text is withheld from the client."""
         kind = kind_of(error)
         if kind.hidden:
             _log.error(
@@ -384,7 +384,7 @@ class Api:
         return self._limits
 
     def refusal(self, error: TocsinError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        """Status, headers and body of the answer to what never became a request."""
+        """Status, headers and body of the response to input that did not become a request."""
         correlation_id = self._new_id()
         body = problem(error, instance="", correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
@@ -407,11 +407,11 @@ class Api:
         for phase, hook in (("startup", self._startup), ("shutdown", self._shutdown)):
             message = await receive()
             if message["type"] != f"lifespan.{phase}":
-                raise RuntimeError(f"the server sent {message['type']} where lifespan.{phase} was due")
+                raise RuntimeError(f"the server sent {message['type']}, expected lifespan.{phase}")
             try:
                 if hook is not None:
                     await hook()
-            except Exception as error:  # noqa: BLE001 -- the server is told, and ends
+            except Exception as error:  # noqa: BLE001 -- reported to the server, which stops
                 _log.error("%s failed", phase, exc_info=error)
                 await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
                 return
@@ -419,8 +419,8 @@ class Api:
 
 
 def _sent_path(scope: Scope) -> str:
-    """The path as it was sent: what is written otherwise than in our table is another path, so that no rule of a proxy about
-    one can be got around."""
+    """The path as it was sent. An encoded spelling of a path is another path, so that no proxy's rule about a path can be
+    bypassed."""
     path: str = scope["path"]
     raw_path: bytes = scope.get("raw_path") or b""
     return raw_path.decode("latin-1") if b"%" in raw_path else path

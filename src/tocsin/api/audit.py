@@ -1,4 +1,4 @@
-"""Handler of the audit trail."""
+"""The handler of the operation on the audit trail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.ports.audit import AuditLog
 
 
 class AuditHandlers:
-    """List."""
+    """Handles list."""
 
     def __init__(self, audit: AuditLog, rules: InputRules) -> None:
         self._audit = audit
@@ -23,11 +23,11 @@ class AuditHandlers:
         self._list = JsonReader(wire.ListAudit)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {"listAudit": self.list}
 
     async def list(self, call: Call) -> bytes:
-        """A page."""
+        """Returns a page of entries."""
         query = audit_query(self._list.read(call.body or b"{}"), self._rules)
         try:
             entries = await self._audit.read(query)

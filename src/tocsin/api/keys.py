@@ -1,4 +1,4 @@
-"""Handlers of the API keys' operations."""
+"""Handlers of the operations on API keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tocsin.ports.audit import AuditLog
 
 
 class KeyHandlers:
-    """Create, list, revoke. None of it without a key: a key would outlast the state in which nobody needs one, and stay
-    with whoever was there first."""
+    """Handles create, list and revoke. All of them require a key, even on a server that requires none otherwise: a key
+    created anonymously would remain valid after the server starts to require keys."""
 
     def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
         self._keys = keys
@@ -31,11 +31,11 @@ class KeyHandlers:
         self._revoke = JsonReader(wire.RevokeKey)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {"createKey": self.create, "listKeys": self.list, "revokeKey": self.revoke}
 
     async def create(self, call: Call) -> Page:
-        """A new key."""
+        """Creates a key."""
         caller = _caller(call)
         key, secret = make(key_wanted(self._create.read(call.body)), call.now_us)
         require_grant(caller, key)
@@ -43,14 +43,14 @@ class KeyHandlers:
         return shown_once(self._encode(created_key(key, secret)))
 
     async def list(self, call: Call) -> bytes:
-        """Those that the caller's covers."""
+        """Returns the keys within the scope of the caller's key."""
         caller = _caller(call)
         if call.body:
             self._list.read(call.body)
         return self._encode(keys_answer(await self._keys.seen_by(caller)))
 
     async def revoke(self, call: Call) -> bytes:
-        """Ends one."""
+        """Revokes a key."""
         caller = _caller(call)
         await self._keys.revoke(self._revoke.read(call.body).key_id, caller, partial(self._write_down, call))
         return b""
@@ -62,7 +62,7 @@ class KeyHandlers:
 def _caller(call: Call) -> ApiKey:
     if call.key is None:
         raise Unauthenticated(
-            "keys are managed with an admin key alone, also where nothing else needs one; make the first with "
+            "managing keys always requires an admin key; create the first one with "
             "`tocsin keys create --role admin` on the server's machine"
         )
     return call.key

@@ -1,4 +1,4 @@
-"""The mounted application's failures, in our form: its bare texts and exceptions become problem answers."""
+"""The mounted application's errors: plain-text error responses and exceptions become problem responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SendProblem = Callable[[BaseException, Scope, Send, str], Awaitable[None]]
 
 
 class Mounted:
-    """An application whose plain-text errors are replaced. Everything else passes, with our correlation id."""
+    """An application whose plain-text errors are replaced. Other responses pass, with the correlation id added."""
 
     def __init__(self, app: Asgi, send_problem: SendProblem) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Handlers of the namespace operations."""
+"""Handlers of the operations on namespaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tocsin.service import TimerService
 
 
 class NamespaceHandlers:
-    """Create, list, update, rotate the secret."""
+    """Handles create, list, update, and rotation of the secret."""
 
     def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
         self._audit = audit
@@ -32,7 +32,7 @@ class NamespaceHandlers:
         self._rotate = JsonReader(wire.RotateSecret)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "createNamespace": self.create,
             "listNamespaces": self.list,
@@ -41,7 +41,7 @@ class NamespaceHandlers:
         }
 
     async def create(self, call: Call) -> bytes:
-        """A new namespace."""
+        """Creates a namespace."""
         sent = self._create.read(call.body)
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.create_namespace(
@@ -57,7 +57,7 @@ class NamespaceHandlers:
         return self._encode(namespace_answer(namespace, call.now_us))
 
     async def list(self, call: Call) -> bytes:
-        """Those that the key may read."""
+        """Returns the namespaces that the key may read."""
         if call.body:
             self._list.read(call.body)
         visible = [
@@ -68,7 +68,7 @@ class NamespaceHandlers:
         return self._encode(wire.NamespaceList(visible))
 
     async def update(self, call: Call) -> bytes:
-        """Changes settings."""
+        """Changes a namespace's settings."""
         sent = self._update.read(call.body)
         settings = self._parser.namespace_settings(sent)
         namespace = await self._service.update_namespace(
@@ -85,7 +85,7 @@ class NamespaceHandlers:
         return self._encode(namespace_answer(namespace, call.now_us))
 
     async def rotate(self, call: Call) -> Page:
-        """Replaces the signing secret."""
+        """Rotates the signing secret."""
         sent = self._rotate.read(call.body)
         call.permit(Role.ADMIN, sent.name)
         rotation = self._parser.namespace_rotation(sent)

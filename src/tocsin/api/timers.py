@@ -1,4 +1,4 @@
-"""Handlers of the timer operations."""
+"""Handlers of the operations on timers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
 from tocsin.service import TimerService, TimerView
 
-#: What tells that a create has written nothing.
+#: Response headers of a create that wrote nothing.
 _OUTCOME_HEADERS = {
     Outcome.EXISTING: (b"tocsin-existing", b"true"),
     Outcome.REPLAYED: (b"idempotency-replayed", b"true"),
@@ -29,7 +29,7 @@ _OUTCOME_HEADERS = {
 
 
 class TimerHandlers:
-    """Create, get, update, delete, list, and create in batches."""
+    """Handles create, get, update, delete, list, and create in batches."""
 
     def __init__(self, service: TimerService, parser: RequestParser, limits: ApiLimits) -> None:
         self._service = service
@@ -44,7 +44,7 @@ class TimerHandlers:
         self._batch_items = JsonReader(wire.BatchCreateRaw)
 
     def by_name(self) -> dict[str, Handler]:
-        """The handlers by operation."""
+        """The handlers by operation name."""
         return {
             "createTimer": self.create,
             "getTimer": self.get,
@@ -55,15 +55,15 @@ class TimerHandlers:
         }
 
     def direct(self) -> dict[str, tuple[Begin, Encode]]:
-        """Operations that need no task, by name."""
+        """The operations with a direct path, which needs no task, by name."""
         return {"createTimer": (self.begin_create, self._encode_created)}
 
     async def create(self, call: Call) -> bytes | Page:
-        """One timer."""
+        """Creates a timer."""
         return self._encode_created(await self._service.create(*self._timer(call)))
 
     def begin_create(self, call: Call, done: Callable[[object], None]) -> None:
-        """The same without waiting: `done` gets the view or the error. Raises what can be told at once."""
+        """Creates a timer without waiting: `done` gets the view or the error. Raises errors found immediately."""
         timer, condition = self._timer(call)
         self._service.begin_create(timer, done, condition)
 
@@ -87,7 +87,7 @@ class TimerHandlers:
         return self._encode(timer_answer(view))
 
     async def get(self, call: Call) -> bytes:
-        """One timer, pending or finished."""
+        """Returns a timer, pending or finished."""
         namespace, timer_id = self._named(call, Role.READ)
         return self._encode_view(await self._service.get(namespace, timer_id))
 
@@ -105,7 +105,7 @@ class TimerHandlers:
         return b""
 
     async def list(self, call: Call) -> bytes:
-        """A page."""
+        """Returns a page of timers."""
         sent = self._list.read(call.body)
         call.permit(Role.READ, sent.namespace)
         views, cursor = await self._service.list(self._parser.list_request(sent))
@@ -118,7 +118,7 @@ class TimerHandlers:
         return self._parser.name(sent)
 
     async def create_batch(self, call: Call) -> bytes:
-        """Many timers: what can't be accepted fails alone, the rest goes to the service together."""
+        """Creates many timers: invalid ones fail separately, the others go to the service together."""
         named = key_in(call.headers.get(KEY_HEADER))
         time_slice = TimeSlice()
         items = await self._items(call.body, time_slice)
@@ -144,7 +144,7 @@ class TimerHandlers:
             results.append(self._encode(_result(next(created) if known is None else known, call.correlation_id)))
         if not results:
             return b'{"results":[]}'
-        # One copy of what may be 32 MB.
+        # Joined in one copy: the response may have 32 MB.
         results[0] = b'{"results":[' + results[0]
         results[-1] += b"]}"
         return b",".join(results)
@@ -164,7 +164,7 @@ class TimerHandlers:
             return error
 
     async def _items(self, body: bytes, time_slice: TimeSlice) -> Sequence[wire.CreateTimer | msgspec.Raw | bytes]:
-        """All items at once where all have the right types, which is usual; otherwise, and of long bodies, their texts."""
+        """All items decoded in one call, if all have the right types, as usual; otherwise, and for long bodies, their texts."""
         items: Sequence[wire.CreateTimer | msgspec.Raw]
         if len(body) > WHOLE_BYTES_MAX:
             limits = self._limits
