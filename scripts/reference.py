@@ -18,8 +18,8 @@ from reference_telemetry import events_page, metrics_page
 
 from tocsin.agent.adapters.sql.settings import SqlSettings
 from tocsin.agent.limits import AgentLimits
-from tocsin.api.call import ApiLimits
 from tocsin.api.openapi import describe
+from tocsin.api.request import ApiLimits
 from tocsin.buses.limits import BusLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.cli.app import app

@@ -41,9 +41,9 @@ def test_every_error_has_a_status() -> None:
     for kind in kinds(TocsinError):
         error = kind.__new__(kind)
         Exception.__init__(error, "it went wrong")
-        status = errors.kind_of(error).status
+        status = errors.problem_kind(error).status
         assert 400 <= status <= 503, kind
-        assert status not in (400, 500) or issubclass(kind, InvalidInput) or errors.kind_of(error).hidden, kind
+        assert status not in (400, 500) or issubclass(kind, InvalidInput) or errors.problem_kind(error).hidden, kind
 
 
 @pytest.mark.parametrize("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
@@ -61,4 +61,4 @@ def test_retry_after_is_never_nought() -> None:
 def test_fields_are_listed() -> None:
     error = InvalidInput(FieldError("a.b", "is bad"), FieldError("c", "too"))
     assert [field.path for field in errors.bad_fields(error)] == ["a.b", "c"]
-    assert errors.message_of(error, "") == "a.b: is bad; c: too"
+    assert errors.client_message(error, "") == "a.b: is bad; c: too"

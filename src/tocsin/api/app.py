@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Any
 
 from tocsin.api.audit import AuditHandlers
-from tocsin.api.call import ApiLimits, Call, Handler, Page
 from tocsin.api.clients import Clients
 from tocsin.api.keys import KeyHandlers
 from tocsin.api.mounted import Mounted
 from tocsin.api.namespaces import NamespaceHandlers
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operators import OperatorHandlers
+from tocsin.api.request import ApiLimits, ApiRequest, CustomResponse, Handler
 from tocsin.api.routes import DirectRoute, Route, Routes, direct_routes
 from tocsin.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.api.templates import read_query
@@ -36,16 +36,16 @@ from tocsin.http.access import (
     require_service,
     require_tenant,
 )
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.convert import RequestParser
 from tocsin.http.errors import (
     PROBLEM_MEDIA_TYPE,
     HeadersTooLarge,
     MethodNotAllowed,
     RouteNotFound,
-    kind_of,
     problem,
     problem_headers,
+    problem_kind,
 )
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
@@ -69,7 +69,7 @@ Relayed = tuple[int, Headers, bytes] | None
 #: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
 #: Sends the response of a request on the direct path: status, headers, body.
-Answer = Callable[[int, Headers, bytes], None]
+Respond = Callable[[int, Headers, bytes], None]
 
 _log = logging.getLogger(__name__)
 
@@ -78,11 +78,11 @@ _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, list[str]] = MappingProxyType({})
 
 
-class _NotOurs(Exception):
+class _NoOperation(Exception):
     """No operation has this path."""
 
 
-class _AtAnotherNode(Exception):
+class _OnAnotherNode(Exception):
     """Another node may serve this path."""
 
 
@@ -107,7 +107,7 @@ class Api:
         clock: Clock,
         keys: Keyring,
         api_keys: ApiKeys,
-        attempts: Attempts | None = None,
+        auth_failures: AuthFailures | None = None,
         audit: AuditLog | None = None,
         metrics: Callable[[], tuple[bytes, str]],
         metrics_open: bool,
@@ -126,7 +126,7 @@ class Api:
         self.clients = clients or Clients(limits)
         self._clock = clock
         self._keys = keys
-        self._attempts = attempts or Attempts()
+        self._auth_failures = auth_failures or AuthFailures()
         self._hosts = hosts
         self._proxies = proxies or Proxies()
         self._mounted = None if extra is None else Mounted(extra, self._send_problem)
@@ -164,22 +164,22 @@ class Api:
         parameters = _NO_PARAMETERS
         try:
             if route is None:
-                route, parameters = self._elsewhere(scope)
-            body = await self._answer(route, parameters, scope, headers, receive, correlation_id)
+                route, parameters = self._find_template(scope)
+            body = await self._handle(route, parameters, scope, headers, receive, correlation_id)
         except ClientGone:
             return
-        except _NotOurs:
-            await self._foreign(scope, receive, send, correlation_id)
+        except _NoOperation:
+            await self._serve_mounted(scope, receive, send, correlation_id)
             return
-        except _AtAnotherNode:
-            await self._elsewhere_served(scope, headers, receive, send, correlation_id)
+        except _OnAnotherNode:
+            await self._relay_request(scope, headers, receive, send, correlation_id)
             return
         except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response, unknown ones are logged
             await self._send_problem(error, scope, send, correlation_id)
             return
-        await _send_answer(route, body, correlation_id, send)
+        await _send_response(route, body, correlation_id, send)
 
-    async def _answer(
+    async def _handle(
         self,
         route: Route,
         parameters: Mapping[str, str],
@@ -187,7 +187,7 @@ class Api:
         headers: dict[bytes, bytes],
         receive: Receive,
         correlation_id: str,
-    ) -> bytes | Page:
+    ) -> bytes | CustomResponse:
         """Passes the request through the gate to its handler."""
         key = self._gate(route, scope["headers"], headers, scope.get("client"), parameters, scope)
         operation = route.operation
@@ -197,10 +197,10 @@ class Api:
             body = await self._body(route, headers, receive)
         now_us = self._clock.now_us()
         address = self._address(scope.get("client"), headers)
-        return await route.handler(Call(body, headers, key, now_us, correlation_id, parameters, query, address))
+        return await route.handler(ApiRequest(body, headers, key, now_us, correlation_id, parameters, query, address))
 
     def begin(
-        self, direct: DirectRoute, sent: Headers, body: bytes, answer: Answer, client: tuple[str, int] | None = None
+        self, direct: DirectRoute, sent: Headers, body: bytes, respond: Respond, client: tuple[str, int] | None = None
     ) -> None:
         """Serves a complete request without a task; `respond` is called once, now or when the result is available."""
         headers = dict(sent)
@@ -215,15 +215,15 @@ class Api:
                 body = direct.encode(result)
             except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response
                 method = direct.method.decode()
-                answer(*self._problem(error, method, direct.path, direct.path, correlation_id))
+                respond(*self._problem(error, method, direct.path, direct.path, correlation_id))
                 return
-            answer(route.status, *_answered(route, body, correlation_id))
+            respond(route.status, *_response_parts(route, body, correlation_id))
 
         try:
             key = self._gate(route, sent, headers, client)
             check_content_type(headers)
             check_utf8(body)
-            direct.begin(Call(body, headers, key, self._clock.now_us(), correlation_id), done)
+            direct.begin(ApiRequest(body, headers, key, self._clock.now_us(), correlation_id), done)
         except Exception as error:  # noqa: BLE001 -- as above
             done(error)
 
@@ -252,12 +252,12 @@ class Api:
             if self._hosts is not None and route.operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)
             return None
-        key = self._admit(headers, client, scope)
+        key = self._authenticate(headers, client, scope)
         if key is not None:
             _check_reach(route.operation, key, parameters)
         return key
 
-    def _admit(
+    def _authenticate(
         self, headers: dict[bytes, bytes], client: tuple[str, int] | None, scope: Mapping[str, Any]
     ) -> ApiKey | None:
         """Authenticates the caller. `scope` has what the relaying node says about a relayed request."""
@@ -272,7 +272,7 @@ class Api:
 
     def _failed(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes], reason: str) -> None:
         """Records a failed authentication. Raises TooManyFailures."""
-        self._attempts.failure(self._address(client, headers), reason, "api")
+        self._auth_failures.failure(self._address(client, headers), reason, "api")
 
     def _address(self, client: tuple[str, int] | None, headers: Mapping[bytes, bytes]) -> str:
         return self._proxies.address(client, headers.get(b"x-forwarded-for"))
@@ -289,7 +289,7 @@ class Api:
             check_utf8(body)
         return body
 
-    def _elsewhere(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
+    def _find_template(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
         """The route of a path with parameters, and their values. Raises the error for the client, or how else to serve it."""
         method, path = scope["method"], scope["path"]
         allowed = self._allowed.get(_sent_path(scope))
@@ -297,22 +297,22 @@ class Api:
             raise MethodNotAllowed(method, allowed)
         found = self._templates.find(scope.get("raw_path") or path.encode())
         if found is None:
-            raise _NotOurs
+            raise _NoOperation
         if not any(found.by_method.values()):
             if self._relay is not None:
-                raise _AtAnotherNode
+                raise _OnAnotherNode
             raise RouteNotFound("the service agent is disabled: this server has timers only")
         route = found.by_method.get(method)
         if route is None:
             raise MethodNotAllowed(method, found.allowed)
         if self._relay is not None and route.operation.of_agent and not self._has_agent():
-            raise _AtAnotherNode
+            raise _OnAnotherNode
         return route, found.parameters
 
     def _has_agent(self) -> bool:
         return self._agent is not None and self._agent() is not None
 
-    async def _elsewhere_served(
+    async def _relay_request(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, correlation_id: str
     ) -> None:
         """Relays a request for the service agent to the node that runs it. This node checks key and Host header, by its own
@@ -320,7 +320,7 @@ class Api:
         assert self._relay is not None
         try:
             client = scope.get("client")
-            self._admit(headers, client, scope)
+            self._authenticate(headers, client, scope)
             length = headers.get(b"content-length")
             body = await read_body(receive, length, self._limits.request_bytes_max, self._limits.request_read_timeout_s)
             sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
@@ -339,7 +339,7 @@ class Api:
         await send({"type": "http.response.start", "status": status, "headers": answered})
         await send({"type": "http.response.body", "body": content})
 
-    async def _foreign(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
+    async def _serve_mounted(self, scope: Scope, receive: Receive, send: Send, correlation_id: str) -> None:
         """Serves a path that no operation has."""
         if self._mounted is not None:
             await self._mounted(scope, receive, send, correlation_id)
@@ -359,7 +359,7 @@ class Api:
         self, error: BaseException, method: str, path: str, instance: str, correlation_id: str
     ) -> tuple[int, Headers, bytes]:
         """Status, headers and body of an error's response; logs errors whose text is withheld from the client."""
-        kind = kind_of(error)
+        kind = problem_kind(error)
         if kind.hidden:
             _log.error(
                 "request failed: %s %s (correlation id %s)",
@@ -393,7 +393,7 @@ class Api:
             (b"x-correlation-id", correlation_id.encode()),
             *problem_headers(error),
         ]
-        return kind_of(error).status, headers, body
+        return problem_kind(error).status, headers, body
 
     async def _not_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -426,21 +426,21 @@ def _sent_path(scope: Scope) -> str:
     return raw_path.decode("latin-1") if b"%" in raw_path else path
 
 
-async def _send_answer(route: Route, body: bytes | Page, correlation_id: str, send: Send) -> None:
-    headers, content = _answered(route, body, correlation_id)
+async def _send_response(route: Route, body: bytes | CustomResponse, correlation_id: str, send: Send) -> None:
+    headers, content = _response_parts(route, body, correlation_id)
     await send({"type": "http.response.start", "status": route.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if route.is_head else content})
 
 
-def _answered(route: Route, body: bytes | Page, correlation_id: str) -> tuple[Headers, bytes]:
-    if not isinstance(body, Page):
-        return _answer_headers(route, body, correlation_id), body
-    headers = _answer_headers(route, body.body, correlation_id)
+def _response_parts(route: Route, body: bytes | CustomResponse, correlation_id: str) -> tuple[Headers, bytes]:
+    if not isinstance(body, CustomResponse):
+        return _response_headers(route, body, correlation_id), body
+    headers = _response_headers(route, body.body, correlation_id)
     headers[:1] = [(b"content-type", body.content_type.encode()), *body.headers]
     return headers, body.body
 
 
-def _answer_headers(route: Route, body: bytes, correlation_id: str) -> Headers:
+def _response_headers(route: Route, body: bytes, correlation_id: str) -> Headers:
     sent_id = (b"x-correlation-id", correlation_id.encode())
     if not route.content_type:
         return [sent_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.api.call import Call, Handler
+from tocsin.api.request import ApiRequest, Handler
 from tocsin.http import wire
 from tocsin.http.audit import audit_page, audit_query
 from tocsin.http.reading import JsonReader
@@ -26,9 +26,9 @@ class AuditHandlers:
         """The handlers by operation name."""
         return {"listAudit": self.list}
 
-    async def list(self, call: Call) -> bytes:
+    async def list(self, request: ApiRequest) -> bytes:
         """Returns a page of entries."""
-        query = audit_query(self._list.read(call.body or b"{}"), self._rules)
+        query = audit_query(self._list.read(request.body or b"{}"), self._rules)
         try:
             entries = await self._audit.read(query)
         except StoreCorrupted:

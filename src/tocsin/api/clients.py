@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.ports.observer import ClientRefused, Observer
 
 #: Interval of the check for overdue connections: how late one may be closed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from tocsin.http.errors import of_foreign_answer
+from tocsin.http.errors import mounted_app_error
 from tocsin.http.reading import Receive
 
 Scope = MutableMapping[str, Any]
@@ -53,6 +53,6 @@ def _failure(message: MutableMapping[str, Any], scope: Scope) -> BaseException |
     if message["status"] < 400 or not headers.get(b"content-type", b"").startswith(b"text/plain"):
         return None
     allow = headers.get(b"allow")
-    return of_foreign_answer(
+    return mounted_app_error(
         message["status"], scope["method"], scope["path"], None if allow is None else allow.decode("latin-1")
     )

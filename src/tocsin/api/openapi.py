@@ -14,12 +14,12 @@ import msgspec
 
 from tocsin.agent.limits import AgentLimits
 from tocsin.api import agent_openapi
-from tocsin.api.call import ApiLimits
 from tocsin.api.openapi_callback import webhooks
 from tocsin.api.openapi_examples import answer_example, problem_examples
 from tocsin.api.openapi_schemas import components, ref, target
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits
 from tocsin.http import agent_wire, wire
 from tocsin.http.audit import CURSOR_CHARS, FILTER_CHARS_MAX
 from tocsin.http.callback_wire import Callback, CallbackAnswer

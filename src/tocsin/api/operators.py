@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import msgspec
 
-from tocsin.api.call import Call, Handler, Page
 from tocsin.api.openapi import describe
+from tocsin.api.request import ApiRequest, CustomResponse, Handler
 from tocsin.http import wire
 from tocsin.http.convert import cluster_answer
 from tocsin.http.errors import NotReady
@@ -35,9 +35,11 @@ class OperatorHandlers:
         self._metrics = metrics
         self._encode = msgspec.json.Encoder().encode
         folder = files("tocsin.api") / "page"
-        self._page = Page((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
-        self._script = Page((folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS)
-        self._style = Page((folder / "docs.css").read_bytes(), "text/css; charset=utf-8", _PAGE_HEADERS)
+        self._page = CustomResponse((folder / "docs.html").read_bytes(), "text/html; charset=utf-8", _PAGE_HEADERS)
+        self._script = CustomResponse(
+            (folder / "docs.js").read_bytes(), "text/javascript; charset=utf-8", _PAGE_HEADERS
+        )
+        self._style = CustomResponse((folder / "docs.css").read_bytes(), "text/css; charset=utf-8", _PAGE_HEADERS)
 
     def by_name(self) -> dict[str, Handler]:
         """The handlers by operation name."""
@@ -52,37 +54,37 @@ class OperatorHandlers:
             "docsStyle": self.docs_style,
         }
 
-    async def cluster(self, call: Call) -> bytes:
+    async def cluster(self, request: ApiRequest) -> bytes:
         """Returns the nodes and shards."""
         return self._encode(cluster_answer(await self._service.cluster()))
 
-    async def health(self, call: Call) -> bytes:
+    async def health(self, request: ApiRequest) -> bytes:
         """Returns ok: the process is alive."""
         return self._encode(wire.Health("ok"))
 
-    async def readiness(self, call: Call) -> bytes:
+    async def readiness(self, request: ApiRequest) -> bytes:
         """Returns ready, or raises NotReady with the reasons."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
         return self._encode(wire.Health("ready"))
 
-    async def metrics(self, call: Call) -> Page:
+    async def metrics(self, request: ApiRequest) -> CustomResponse:
         """Returns the metrics."""
-        return Page(*self._metrics())
+        return CustomResponse(*self._metrics())
 
-    async def openapi(self, call: Call) -> Page:
+    async def openapi(self, request: ApiRequest) -> CustomResponse:
         """Returns the OpenAPI document, which is built at the first request."""
-        return Page(describe(), "application/json", _PAGE_HEADERS)
+        return CustomResponse(describe(), "application/json", _PAGE_HEADERS)
 
-    async def docs(self, call: Call) -> Page:
+    async def docs(self, request: ApiRequest) -> CustomResponse:
         """Returns the documentation page."""
         return self._page
 
-    async def docs_script(self, call: Call) -> Page:
+    async def docs_script(self, request: ApiRequest) -> CustomResponse:
         """Returns the page's script."""
         return self._script
 
-    async def docs_style(self, call: Call) -> Page:
+    async def docs_style(self, request: ApiRequest) -> CustomResponse:
         """Returns the page's style sheet."""
         return self._style

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.api.call import ApiLimits, Begin, Encode, Handler
 from tocsin.api.operation import Operation, Reach
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits, Begin, Encode, Handler
 from tocsin.api.templates import Templates
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: The outcome of an attempt: a Reply if headers are wanted, else a Response; or why there is none.
-Answer = Outcome | Reply
+AttemptOutcome = Outcome | Reply
 
 
 class Attempt:

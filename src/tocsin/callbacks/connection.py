@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
 from tocsin.ports.http import Reply
@@ -18,7 +18,7 @@ _REQUEST_TIMEOUT = 408
 class Owner(Protocol):
     """Receives the outcome of requests on a connection: for each `start`, exactly one of the first two methods is called."""
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
+    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
         """The exchange ended, with a response or an invalid one. Unless `reusable`, the owner aborts the connection."""
 
     def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         elif problem is not None:
             self._settle(attempt, NoResponse("BAD_RESPONSE", problem), False)
 
-    def _settle(self, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
+    def _settle(self, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
         self.attempt = None
         if reusable:
             self._used = True

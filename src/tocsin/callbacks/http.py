@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from tocsin.callbacks.attempt import Answer, Attempt, Deadlines, OnceOnlyAttempt, RequestAttempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.egress import EgressPolicy
 from tocsin.callbacks.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
@@ -154,11 +154,11 @@ class HttpCaller:
             self._pool(attempt).withdraw(attempt)
             self._report(attempt, outcome)
 
-    def _finish(self, attempt: Attempt, outcome: Answer) -> None:
+    def _finish(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
         attempt.finished = True
         self._report(attempt, outcome)
 
-    def _report(self, attempt: Attempt, outcome: Answer) -> None:
+    def _report(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
         self._in_flight.discard(attempt)
         if isinstance(outcome, NotSent) and attempt.sent_at is not None:
             detail = f"the receiver closed the connection before its response; not sent again: {outcome.detail}"

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tocsin.callbacks.attempt import Answer, Attempt
+from tocsin.callbacks.attempt import Attempt, AttemptOutcome
 from tocsin.callbacks.connection import Connection, Memory
 from tocsin.callbacks.connector import Connector
 from tocsin.callbacks.faults import NO_DESCRIPTOR
@@ -45,7 +45,7 @@ class Pool:
         connections_max: int,
         connector: Connector,
         clock: Clock,
-        finish: Callable[[Attempt, Answer], None],
+        finish: Callable[[Attempt, AttemptOutcome], None],
     ) -> None:
         self._limits = limits
         self._connections_max = connections_max
@@ -109,7 +109,7 @@ class Pool:
 
     # -- called by connections
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: Answer, reusable: bool) -> None:
+    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
         """Keeps or closes the connection, and reports the outcome."""
         attempt.connection = None
         if reusable:

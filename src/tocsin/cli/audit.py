@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
 #: Entries per page.
 PAGE_ENTRIES = 100
@@ -29,7 +29,7 @@ def audit(
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""

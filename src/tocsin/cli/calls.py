@@ -13,8 +13,8 @@ from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
-    Key,
     RetryAttempts,
     RetryFactor,
     RetryFor,
@@ -105,7 +105,7 @@ def submit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit a call. Once accepted, it is on disk and will be made, whatever crashes.
@@ -160,7 +160,7 @@ def get(
     wait: Wait = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a call with its outcome and executions, or its trace."""
@@ -207,7 +207,7 @@ def list_calls(
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List a tenant's calls, newest first."""
@@ -245,7 +245,7 @@ def list_calls(
 
 @app.command("tag", epilog="Example: tocsin calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def tag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
 ) -> None:
     """Add a tag to a call in any state."""
     _change("PUT", tenant, call_id, tag, server, key)
@@ -254,7 +254,7 @@ def tag_call(
 
 @app.command("untag", epilog="Example: tocsin calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
 def untag_call(
-    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: Key = None
+    call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = SERVER_DEFAULT, key: ApiKeyOption = None
 ) -> None:
     """Remove a tag from a call."""
     _change("DELETE", tenant, call_id, tag, server, key)
@@ -266,7 +266,7 @@ def delete(
     call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
     """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
     from tocsin.cli.client import Client

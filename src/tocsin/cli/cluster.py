@@ -7,7 +7,7 @@ from collections import Counter
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     app.command("cluster", epilog="Example: tocsin cluster --server http://timers.internal:8080")(cluster)
 
 
-def cluster(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
+def cluster(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
     from tocsin.cli.client import Client
 

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
-from tocsin.cli.demo_scenes import LOOK_INTERVAL_S, PATIENCE_S, served
+from tocsin.cli.demo_scenes import PATIENCE_S, POLL_INTERVAL_S, served
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.uuid7 import Uuid7Source
 from tocsin.telemetry.logs import configure_logging
@@ -61,10 +61,10 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     configure_logging("error", "console")
     scenes = {scene.name: scene for scene in _scenes()}
     tenant = Uuid7Source(lambda: time.time_ns() // 1_000)()
-    receiver = Receiver(_Answers(scenes))
+    receiver = Receiver(_Responses(scenes))
     await receiver.start("127.0.0.1", 0)
     # A port on which nothing listens any more, for the call to a dead host.
-    absent = Receiver(lambda callback: Answer())
+    absent = Receiver(lambda callback: ReceiverResponse())
     await absent.start("127.0.0.1", 0)
     await absent.stop()
     for scene in scenes.values():
@@ -102,19 +102,19 @@ def _scenes() -> list[Scene]:
     ]
 
 
-class _Answers:
+class _Responses:
     """The responses of the called services."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
         scene = self._scenes[callback.path[1:]]
         if scene.name == "failing":
             scene.seen.append(f"{callback.method} received; responds 503 in 1 s")
-            return Answer(503, b'{"error": "out of order"}', FAILING_DELAY_S)
+            return ReceiverResponse(503, b'{"error": "out of order"}', FAILING_DELAY_S)
         scene.seen.append(f"{callback.method} received, responded 200")
-        return Answer(200, b'{"served": true}')
+        return ReceiverResponse(200, b'{"served": true}')
 
 
 async def _act(client: httpx.AsyncClient, scenes: dict[str, Scene], show: Callable[[], None]) -> None:
@@ -134,7 +134,7 @@ async def _act(client: httpx.AsyncClient, scenes: dict[str, Scene], show: Callab
                 scene.call = calls[scene.call_id]
                 scene.status = scene.call["status"]
         show()
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _submit(client: httpx.AsyncClient, scene: Scene) -> None:

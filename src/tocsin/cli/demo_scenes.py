@@ -19,13 +19,13 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.config import load_settings
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
 from tocsin.telemetry.logs import configure_logging
 
-LOOK_INTERVAL_S = 0.1
+POLL_INTERVAL_S = 0.1
 #: Time limit of the demo; when it is exceeded, something is wrong.
 PATIENCE_S = 30.0
 CANCEL_AFTER_S = 1.5
@@ -53,7 +53,7 @@ async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     # The live table would be torn by log lines; errors are still logged.
     configure_logging("warning" if plain else "error", "console")
     scenes = {scene.id: scene for scene in _scenes()}
-    receiver = Receiver(_Answers(scenes))
+    receiver = Receiver(_Responses(scenes))
     await receiver.start("127.0.0.1", 0)
     try:
         async with served(folder) as url, httpx.AsyncClient(base_url=f"{url}/api/v1") as client:
@@ -96,25 +96,27 @@ def _scenes() -> list[Scene]:
     ]
 
 
-class _Answers:
+class _Responses:
     """The receiver's responses: fails, reschedules, and records attempts."""
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
         now_us = time.time_ns() // 1_000
         body = msgspec.json.decode(callback.body)
         scene = self._scenes[body["timerId"]]
         late = f"{(now_us - parse_instant(body['executeAt'])) / 1e3:+.1f} ms"
         if scene.id == "retried" and body["attempt"] < 3:
             scene.attempts.append(f"attempt {body['attempt']}: 503")
-            return Answer(503)
+            return ReceiverResponse(503)
         if scene.id == "rescheduled" and not scene.attempts:
             scene.attempts.append(f"fired ({late}), rescheduled in 2 s")
-            return Answer(body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)}))
+            return ReceiverResponse(
+                body=msgspec.json.encode({"ok": True, "nextExecuteAt": format_instant(now_us + 2_000_000)})
+            )
         scene.attempts.append(f"fired (attempt {body['attempt']})" if body["attempt"] > 1 else f"fired ({late})")
-        return Answer()
+        return ReceiverResponse()
 
 
 async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene], show: Callable[[], None]) -> None:
@@ -131,13 +133,13 @@ async def _act(client: httpx.AsyncClient, target: str, scenes: dict[str, Scene],
             if not scene.over:
                 _take(scene, await _call(client, "/timers/get", {"namespace": "default", "timerId": scene.id}))
         show()
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def _call(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
     # The server has just started: it may not own all shards yet.
     while (response := await client.post(path, json=body)).status_code == 503:  # noqa: ASYNC110  (nothing to await)
-        await asyncio.sleep(LOOK_INTERVAL_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
     if not response.is_success:
         raise Refused(f"{path}: {response.status_code} {response.text}")
     return response.json() if response.content else {}

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.receiver import Answer, ReceivedCallback, Receiver
+from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.instants import format_instant, parse_instant
 
 PAYLOAD_CHARS_MAX = 60
@@ -132,7 +132,7 @@ class Echo:
         self._rescheduled: OrderedDict[tuple[Any, Any], int] = OrderedDict()
         self._decode = msgspec.json.Decoder().decode
 
-    def __call__(self, callback: ReceivedCallback) -> Answer:
+    def __call__(self, callback: ReceivedCallback) -> ReceiverResponse:
         """The response to one callback."""
         now_us = time.time_ns() // 1_000
         body = self._body(callback)
@@ -144,7 +144,7 @@ class Echo:
         if status < 300 and behaviour.reschedule_us is not None and self._wanted_again(body):
             answer = b'{"ok":true,"nextExecuteAt":"%s"}' % format_instant(now_us + behaviour.reschedule_us).encode()
         self.printer(callback, body, self._lag_us(body, now_us), status)
-        return Answer(status, answer, behaviour.delay_s)
+        return ReceiverResponse(status, answer, behaviour.delay_s)
 
     def _body(self, callback: ReceivedCallback) -> dict[str, Any]:
         try:

@@ -13,7 +13,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, IdPrefix, Key, Namespace, Server, Status, checked_instant
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, IdPrefix, Namespace, Server, Status, checked_instant
 
 PAGE_ROWS = 1_000
 FORMATS = ("csv", "jsonl")
@@ -47,7 +47,7 @@ def export(
         str | None, typer.Option("--format", help="csv or jsonl.", show_default="by the file's name, else jsonl")
     ] = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
     """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.client import Client

@@ -17,7 +17,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -74,7 +74,7 @@ def import_timers(
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.

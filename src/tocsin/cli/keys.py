@@ -54,7 +54,7 @@ def create(
     """Create a key and show its secret once: only a hash is stored."""
     import time
 
-    from tocsin.keys import ApiKeys, Wanted, make
+    from tocsin.keys import ApiKeys, KeyRequest, make
     from tocsin.model.access import Role
     from tocsin.model.errors import InvalidInput, TooManyKeys
     from tocsin.model.instants import format_instant
@@ -64,14 +64,16 @@ def create(
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
     try:
-        key, secret = make(Wanted(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us)
+        key, secret = make(
+            KeyRequest(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us
+        )
     except InvalidInput as error:
         raise WrongUsage(str(error)) from None
     key_id = key.key_id
 
     async def add(opened: OpenStore) -> bool:
         try:
-            return await ApiKeys(opened).add(key, partial(_write_down, opened, "no key was created, because"))
+            return await ApiKeys(opened).add(key, partial(_record, opened, "no key was created, because"))
         except TooManyKeys as error:
             raise Refused(str(error)) from None
 
@@ -146,7 +148,7 @@ def revoke(
 
     async def remove(opened: OpenStore) -> None:
         try:
-            await ApiKeys(opened).revoke(key_id, None, partial(_write_down, opened, f"key {key_id} is revoked, but"))
+            await ApiKeys(opened).revoke(key_id, None, partial(_record, opened, f"key {key_id} is revoked, but"))
         except KeyNotFound as error:
             raise Refused(f"{error}; `tocsin keys list` shows them") from None
         if not await opened.api_keys():
@@ -156,9 +158,7 @@ def revoke(
     typer.echo(f"Key {key_id} is revoked.")
 
 
-async def _write_down(
-    store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]
-) -> None:
+async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
     """Adds an entry to the audit trail. If the store fails, raises Refused with what has been `done`."""
     import getpass
     import os

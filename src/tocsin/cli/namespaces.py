@@ -10,8 +10,8 @@ from tocsin.cli import output
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
-    Key,
     RetryAttempts,
     RetryDefault,
     RetryFactor,
@@ -69,7 +69,7 @@ def create(
     retry_factor: RetryFactor = None,
     retry_max_interval: RetryMax = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
@@ -99,7 +99,7 @@ def update(
     retry_max_interval: RetryMax = None,
     retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a namespace's settings; options not given keep their value."""
@@ -127,7 +127,7 @@ def rotate_secret(
     grace: Grace = None,
     force: Force = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
@@ -135,7 +135,7 @@ def rotate_secret(
 
 
 @app.command("list", epilog="Example: tocsin namespaces list")
-def list_namespaces(server: Server = SERVER_DEFAULT, key: Key = None, as_json: AsJson = False) -> None:
+def list_namespaces(server: Server = SERVER_DEFAULT, key: ApiKeyOption = None, as_json: AsJson = False) -> None:
     """List the namespaces."""
     answer = _post(server, key, "/namespaces/list", {})
     if as_json:

@@ -18,7 +18,7 @@ SERVER_DEFAULT = "http://127.0.0.1:8080"
 Server = Annotated[
     str, typer.Option("--server", envvar="TOCSIN_URL", metavar="URL", help="URL of the server.", show_default=True)
 ]
-Key = Annotated[
+ApiKeyOption = Annotated[
     str | None, typer.Option("--key", envvar="TOCSIN_KEY", metavar="KEY", help="API key, if the server requires one.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -28,7 +28,7 @@ class ReceivedCallback:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceiverResponse:
     """The response, sent `delay_s` after the request arrived."""
 
     status: int = 200
@@ -39,7 +39,7 @@ class Answer:
 class Receiver:
     """Listens while it is open, and responds to every request with what `handle` returns."""
 
-    def __init__(self, handle: Callable[[ReceivedCallback], Answer]) -> None:
+    def __init__(self, handle: Callable[[ReceivedCallback], ReceiverResponse]) -> None:
         self.handle = handle
         self.connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
@@ -72,7 +72,7 @@ class _Connection(asyncio.Protocol):
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Answer, bool]] = deque()
+        self._waiting: deque[tuple[ReceiverResponse, bool]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._begin()
 
@@ -147,7 +147,7 @@ class _Connection(asyncio.Protocol):
         self._send(*self._waiting.popleft())
         self._next()
 
-    def _send(self, answer: Answer, keep_alive: bool) -> None:
+    def _send(self, answer: ReceiverResponse, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
         self._transport.write(_head(answer.status, len(answer.body), keep_alive=keep_alive) + answer.body)

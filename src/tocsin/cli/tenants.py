@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Server
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Server
 from tocsin.cli.rotation import Force, Grace, NewSecret, rotation, show_rotation
 
 app = typer.Typer(
@@ -29,7 +29,7 @@ def rotate_secret(
     grace: Grace = None,
     force: Force = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Sign a tenant's service calls with a new secret; the previous one keeps signing during the grace period."""

@@ -12,9 +12,9 @@ from tocsin.cli import exporting, importing, output, watch
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
     SERVER_DEFAULT,
+    ApiKeyOption,
     AsJson,
     IdPrefix,
-    Key,
     Namespace,
     RetryAttempts,
     RetryDefault,
@@ -121,7 +121,7 @@ def create(
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a timer, or replace the pending one with the same id."""
@@ -150,7 +150,7 @@ def get(
     timer_id: TimerId,
     namespace: Namespace = "default",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one timer, pending or finished."""
@@ -170,7 +170,7 @@ def list_timers(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of timers.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
@@ -228,7 +228,7 @@ def update(
     retry_max_interval: RetryMax = None,
     retry_default: RetryDefault = False,
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -256,7 +256,7 @@ def delete(
     timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     namespace: Namespace = "default",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
 ) -> None:
     """Cancel pending timers. An attempt that is in flight may still arrive; it is not retried."""
     from tocsin.cli.client import Client

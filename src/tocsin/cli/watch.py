@@ -10,7 +10,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.options import SERVER_DEFAULT, AsJson, Key, Namespace, Server, duration_us
+from tocsin.cli.options import SERVER_DEFAULT, ApiKeyOption, AsJson, Namespace, Server, duration_us
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -31,7 +31,7 @@ def watch(
     namespace: Namespace = "default",
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
     server: Server = SERVER_DEFAULT,
-    key: Key = None,
+    key: ApiKeyOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Show each change of state until all timers have finished; exit code 1 if one failed."""

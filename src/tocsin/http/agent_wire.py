@@ -9,11 +9,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.agent.api.validation import CallStatus
 from tocsin.http.wire import (
-    AnswerStruct,
     Cursor,
     Duration,
     Instant,
     RequestStruct,
+    ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
     Rotation,
@@ -93,7 +93,7 @@ class RotateTenantSecret(Rotation, kw_only=True):
     ]
 
 
-class RotatedTenantSecret(AnswerStruct, kw_only=True):
+class RotatedTenantSecret(ResponseStruct, kw_only=True):
     """The new secret. Only this response shows it."""
 
     tenant_id: Annotated[str, Meta(description="The tenant.")]
@@ -106,7 +106,7 @@ class RotatedTenantSecret(AnswerStruct, kw_only=True):
     ) = UNSET
 
 
-class SubmittedServiceCall(AnswerStruct):
+class SubmittedServiceCall(ResponseStruct):
     """An accepted service call: from this request, or from the earlier one that it repeats."""
 
     service_call_id: Uuid
@@ -114,7 +114,7 @@ class SubmittedServiceCall(AnswerStruct):
     correlation_id: CorrelationId
 
 
-class ResponseMeta(AnswerStruct):
+class ResponseMeta(ResponseStruct):
     """The service's response."""
 
     status: int
@@ -124,7 +124,7 @@ class ResponseMeta(AnswerStruct):
     latency_ms: LatencyMs = 0.0
 
 
-class ErrorMeta(AnswerStruct):
+class ErrorMeta(ResponseStruct):
     """Why the call failed."""
 
     kind: Annotated[str, Meta(description="A stable code.", examples=["HTTP_STATUS", "TIMEOUT"])]
@@ -132,7 +132,7 @@ class ErrorMeta(AnswerStruct):
     latency_ms: LatencyMs = 0.0
 
 
-class Outcome(AnswerStruct):
+class Outcome(ResponseStruct):
     """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
     error, if it failed."""
 
@@ -140,14 +140,14 @@ class Outcome(AnswerStruct):
     error_meta: ErrorMeta | UnsetType = UNSET
 
 
-class RequestLine(AnswerStruct):
+class RequestLine(ResponseStruct):
     """The request's method and URL."""
 
     method: RequestMethod
     url: RequestUrl
 
 
-class ShownRequest(AnswerStruct):
+class ShownRequest(ResponseStruct):
     """The request; secrets are redacted."""
 
     method: RequestMethod
@@ -157,7 +157,7 @@ class ShownRequest(AnswerStruct):
     retry_policy: RetryPolicyAnswer | UnsetType = UNSET
 
 
-class ExecutedRequest(AnswerStruct):
+class ExecutedRequest(ResponseStruct):
     """The request that was sent."""
 
     method: RequestMethod
@@ -166,7 +166,7 @@ class ExecutedRequest(AnswerStruct):
     body: Snippet | UnsetType = UNSET
 
 
-class ExecutedResponse(AnswerStruct):
+class ExecutedResponse(ResponseStruct):
     """The response that was received."""
 
     status: int
@@ -174,7 +174,7 @@ class ExecutedResponse(AnswerStruct):
     body: Snippet
 
 
-class Execution(AnswerStruct):
+class Execution(ResponseStruct):
     """One execution of the request. Without `finishedAt` it is in flight."""
 
     number: Annotated[int, Meta(description="Its number among the call's executions, from 1.", ge=1)]
@@ -186,7 +186,7 @@ class Execution(AnswerStruct):
     error_message: str | UnsetType = UNSET
 
 
-class ServiceCallSummary(AnswerStruct):
+class ServiceCallSummary(ResponseStruct):
     """A service call, as in lists."""
 
     service_call_id: Uuid
@@ -205,7 +205,7 @@ class ServiceCallSummary(AnswerStruct):
     outcome: Outcome | UnsetType = UNSET
 
 
-class ServiceCall(AnswerStruct):
+class ServiceCall(ResponseStruct):
     """A service call in full."""
 
     service_call_id: Uuid
@@ -225,14 +225,14 @@ class ServiceCall(AnswerStruct):
     outcome: Outcome | UnsetType = UNSET
 
 
-class ServiceCallPage(AnswerStruct):
+class ServiceCallPage(ResponseStruct):
     """A page of service calls, newest first. A page without `nextCursor` is the last."""
 
     service_calls: list[ServiceCallSummary]
     next_cursor: Cursor | UnsetType = UNSET
 
 
-class TraceEntry(AnswerStruct):
+class TraceEntry(ResponseStruct):
     """One result of a submission: a message or a row."""
 
     at: Annotated[str, Meta(description="With millisecond precision; for a row, when it entered the state shown.")]
@@ -243,7 +243,7 @@ class TraceEntry(AnswerStruct):
     causation_id: Annotated[str, Meta(description="The message that caused this one.")] | UnsetType = UNSET
 
 
-class ServiceCallTrace(AnswerStruct):
+class ServiceCallTrace(ResponseStruct):
     """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
 
     service_call_id: Uuid

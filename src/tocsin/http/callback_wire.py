@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tocsin.http.wire import AnswerStruct, Instant, NamespaceName, TimerId
+from tocsin.http.wire import Instant, NamespaceName, ResponseStruct, TimerId
 
 
-class Callback(AnswerStruct):
+class Callback(ResponseStruct):
     """What a callback URL receives when its timer fires."""
 
     namespace: NamespaceName

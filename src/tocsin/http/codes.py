@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Code(NamedTuple):
+class ErrorCode(NamedTuple):
     """`status` is the HTTP status, `when` the cause, `remedy` what to do about it, `example` a message with this code."""
 
     status: int
@@ -17,144 +17,144 @@ class Code(NamedTuple):
 
 _RETRY = "Retry the same request after `Retry-After`."
 
-CODES: dict[str, Code] = {
-    "INVALID_INPUT": Code(
+CODES: dict[str, ErrorCode] = {
+    "INVALID_INPUT": ErrorCode(
         400,
         "A field is missing, unknown, of the wrong type, or outside a limit, or the query has an unknown parameter. "
         "Nothing was written.",
         "Correct the fields listed in `errors`; each reason says what is accepted.",
         "delay: is not a duration; write it as 30s",
     ),
-    "MALFORMED_BODY": Code(
+    "MALFORMED_BODY": ErrorCode(
         400,
         "The body is not JSON, or not UTF-8. Nothing was written.",
         "Send one JSON value in UTF-8. The message names the byte where parsing failed.",
         "the body is not JSON: it ends too early",
     ),
-    "MALFORMED_REQUEST": Code(
+    "MALFORMED_REQUEST": ErrorCode(
         400,
         "The data received on the connection is not HTTP/1.1. The server closes the connection.",
         "Check for a proxy or client that speaks another protocol, such as TLS on a plain-text port.",
         "the request is not valid HTTP/1.1",
     ),
-    "TOO_MANY_TAGS": Code(
+    "TOO_MANY_TAGS": ErrorCode(
         400,
         "The service call already has the maximum number of tags.",
         "Remove a tag first. The setting `agent.tags_max` is the limit.",
         "a service call has at most 16 tags",
     ),
-    "UNAUTHENTICATED": Code(
+    "UNAUTHENTICATED": ErrorCode(
         401,
         "The request needs an API key and has none, or its key is unknown, revoked, or expired.",
         "Send `Authorization: Bearer <key>`; `tocsin keys create` creates a key.",
         "this request requires an API key; send it as Authorization: Bearer <key>",
     ),
-    "FORBIDDEN": Code(
+    "FORBIDDEN": ErrorCode(
         403,
         "The key's role does not allow this operation, or the key is limited to other namespaces or tenants.",
         "Use a key with the role that the operation's description names, for this namespace or tenant.",
         "this key has no access to the namespace 'orders'",
     ),
-    "TIMER_NOT_FOUND": Code(
+    "TIMER_NOT_FOUND": ErrorCode(
         404,
         "The namespace has no pending timer with this id, and no finished one that is still retained.",
         "Check namespace and id. A finished timer is kept for the namespace's `retention` if its `history` includes "
         "it.",
         "no timer 'order-17-reminder' in namespace 'default'",
     ),
-    "NAMESPACE_NOT_FOUND": Code(
+    "NAMESPACE_NOT_FOUND": ErrorCode(
         404,
         "No namespace has this name.",
         "Create it with `namespaces/create`, or correct the name.",
         "no namespace 'orders'; create it first with namespaces/create",
     ),
-    "SERVICE_CALL_NOT_FOUND": Code(
+    "SERVICE_CALL_NOT_FOUND": ErrorCode(
         404,
         "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
         "the tenant has no service call 01890a5d-ac96-774b-bcce-b302099a8058",
     ),
-    "KEY_NOT_FOUND": Code(
+    "KEY_NOT_FOUND": ErrorCode(
         404,
         "No API key has this id, or the key is outside the scope of the caller's key.",
         "Check the id; `keys/list` lists the keys you can manage.",
         "no key has the id '1f0c9a7be2d4'",
     ),
-    "ROUTE_NOT_FOUND": Code(
+    "ROUTE_NOT_FOUND": ErrorCode(
         404,
         "No operation has this path, or the service agent is disabled on this server.",
         "Check the path; `/docs` lists all operations.",
         "no operation at /api/v1/timer/create; see /docs",
     ),
-    "METHOD_NOT_ALLOWED": Code(
+    "METHOD_NOT_ALLOWED": ErrorCode(
         405,
         "The path exists, but does not accept this method.",
         "Use a method that the `Allow` header lists.",
         "GET is not allowed here; use POST",
     ),
-    "REQUEST_TIMEOUT": Code(
+    "REQUEST_TIMEOUT": ErrorCode(
         408,
         "The request did not arrive completely within the time limit. The server closes the connection.",
         "Send it again; check for a slow client or network.",
         "the body was not complete after 30 s",
     ),
-    "CONFLICT": Code(
+    "CONFLICT": ErrorCode(
         409,
         "Other requests changed the same object at the same time, repeatedly.",
         "Read the object, then send the change again.",
         "namespace 'orders' was changed by others 10 times meanwhile; try again",
     ),
-    "TIMER_NOT_PENDING": Code(
+    "TIMER_NOT_PENDING": ErrorCode(
         409,
         "The timer has finished: it can no longer be changed or canceled.",
         "To fire it again, create a timer with the same id; the id is free.",
         "timer 'order-17-reminder' has finished; create it again to schedule another firing",
     ),
-    "TIMER_EXISTS": Code(
+    "TIMER_EXISTS": ErrorCode(
         409,
         'A timer with this id exists, and the request has `onConflict: "reject"`. Nothing was written.',
         "Use the existing timer, or choose another id or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
     ),
-    "ROTATION_PENDING": Code(
+    "ROTATION_PENDING": ErrorCode(
         409,
         "The secret was rotated recently, and the previous secret still signs during the grace period. Nothing was "
         "changed.",
         "Wait for the grace period to end, or send `force: true` if all receivers know the current secret.",
         "the secret was rotated a moment ago; wait, or send force: true",
     ),
-    "TOO_MANY_KEYS": Code(
+    "TOO_MANY_KEYS": ErrorCode(
         409,
         "The maximum number of API keys exists. Nothing was written.",
         "Revoke keys that are no longer used.",
-        "there are 1000 keys; at most 1000 are kept: revoke those that nobody uses",
+        "there are 10000 keys, the maximum is 10000; revoke keys that are no longer used",
     ),
-    "NAMESPACE_EXISTS": Code(
+    "NAMESPACE_EXISTS": ErrorCode(
         409,
         "A namespace with this name exists.",
         "Use it, or change it with `namespaces/update`.",
         "namespace 'orders' exists already",
     ),
-    "SERVICE_CALL_NOT_SCHEDULED": Code(
+    "SERVICE_CALL_NOT_SCHEDULED": ErrorCode(
         409,
         "The service call has started or finished: it can no longer be deleted.",
         "No action is needed; read its outcome.",
         "the service call is Running already",
     ),
-    "IDEMPOTENCY_CONFLICT": Code(
+    "IDEMPOTENCY_CONFLICT": ErrorCode(
         409,
         "An earlier request used the same idempotency key, or service call id, with different content. Nothing was "
         "written.",
         "Use a new key for a new request, and repeat a request unchanged.",
         "another request was sent with this idempotency key before",
     ),
-    "BODY_TOO_LARGE": Code(
+    "BODY_TOO_LARGE": ErrorCode(
         413,
         "The body is larger than the operation accepts.",
         "Send less, or smaller batches. Settings: `api.request_bytes_max`, `api.batch_request_bytes_max`.",
         "the body has 300000 bytes; at most 262144 are accepted",
     ),
-    "PAYLOAD_TOO_LARGE": Code(
+    "PAYLOAD_TOO_LARGE": ErrorCode(
         413,
         "The timer's payload, or the body of the service call's request, exceeds its limit. The request has no other "
         "error.",
@@ -162,86 +162,86 @@ CODES: dict[str, Code] = {
         "`agent.request_body_bytes_max`.",
         "payload: is 200000 bytes long; at most 102400 are accepted",
     ),
-    "UNSUPPORTED_MEDIA_TYPE": Code(
+    "UNSUPPORTED_MEDIA_TYPE": ErrorCode(
         415,
         "The body is not declared as JSON in UTF-8, or is compressed.",
         "Send `content-type: application/json`, without `content-encoding`.",
         "the content-type header is missing; send content-type: application/json",
     ),
-    "OVERLOADED": Code(
+    "OVERLOADED": ErrorCode(
         429,
         "A queue has reached its limit. Nothing was accepted.",
         f"{_RETRY} If the error persists, lower the request rate.",
         "10000 writes are waiting already (pending_writes_max); try again later",
     ),
-    "TOO_MANY_FAILURES": Code(
+    "TOO_MANY_FAILURES": ErrorCode(
         429,
         "This address has sent too many invalid API keys.",
         "Stop, correct the key, and continue after `Retry-After`.",
         "too many requests with an invalid key from this address; correct the key, then retry",
     ),
-    "HEADERS_TOO_LARGE": Code(
+    "HEADERS_TOO_LARGE": ErrorCode(
         431,
         "The request has too many headers, or its headers are too large.",
         "Send fewer or shorter headers. Settings: `api.headers_max`, `api.header_bytes_max`, "
         "`api.request_head_bytes_max`.",
         "at most 100 headers with 32768 bytes in total are accepted",
     ),
-    "INTERNAL": Code(
+    "INTERNAL": ErrorCode(
         500,
         "The server failed unexpectedly. Whether anything was written is unknown.",
         "Report the `correlationId` to the operator: the server's log has the cause under it.",
         "internal error; the server's log has the cause under the correlation id 5f0c1b7e9a3d2c41-2a",
     ),
-    "SHARD_UNAVAILABLE": Code(
+    "SHARD_UNAVAILABLE": ErrorCode(
         503,
         "The timer's shard temporarily has no owner, or the outcome of the write is unknown.",
         f"{_RETRY} A create with an idempotency key is safe to repeat.",
         "shard 3 changed hands; try again",
     ),
-    "REQUEST_EXPIRED": Code(
+    "REQUEST_EXPIRED": ErrorCode(
         503,
         "The request exceeded its time budget while it waited. Nothing was written.",
         f"{_RETRY} If this happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
         "the time budget ran out before it could be written",
     ),
-    "CLUSTER_UPGRADING": Code(
+    "CLUSTER_UPGRADING": ErrorCode(
         503,
         "The request uses a feature that a node of an earlier release cannot read. Nothing was written.",
         "Send it again after every node runs this release.",
         "a node of an earlier release is in the cluster; try again when all nodes run this one",
     ),
-    "NO_ROOM_FOR_BODY": Code(
+    "NO_ROOM_FOR_BODY": ErrorCode(
         503,
         "Request bodies that are still arriving use all the memory reserved for them.",
         f"{_RETRY} Send smaller batches, or one batch at a time. Setting: `api.request_bodies_bytes_max`.",
         "incomplete request bodies use all the memory reserved for them (api.request_bodies_bytes_max)",
     ),
-    "NOT_READY": Code(
+    "NOT_READY": ErrorCode(
         503,
         "`/readyz` only: the node should receive no traffic now. `errors` lists the reasons.",
         "Usually no action is needed: load balancers use other nodes meanwhile.",
         "the store does not answer",
     ),
-    "STORE_FAILURE": Code(
+    "STORE_FAILURE": ErrorCode(
         503,
         "The store failed. A write may have taken effect.",
         f"{_RETRY} If the error persists, the server's log has the store's own message.",
         "the store failed; try again (correlation id 5f0c1b7e9a3d2c41-2a)",
     ),
-    "BROKER_UNAVAILABLE": Code(
+    "BROKER_UNAVAILABLE": ErrorCode(
         503,
         "The service agent cannot reach its message broker. The broker may have accepted the command.",
         f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "the broker can't be reached; try again",
     ),
-    "COMMAND_UNANSWERED": Code(
+    "COMMAND_UNANSWERED": ErrorCode(
         503,
         "The service agent did not respond in time. The command may have taken effect.",
         f"{_RETRY} A submission with `serviceCallId` or `idempotencyKey` is safe to repeat.",
         "no answer came within 10 s; try again",
     ),
-    "COMMAND_FAILED": Code(
+    "COMMAND_FAILED": ErrorCode(
         503,
         "The service agent failed to handle the command. It may have taken effect.",
         f"{_RETRY} If the error persists, the server's log has the cause.",
@@ -250,7 +250,7 @@ CODES: dict[str, Code] = {
 }
 
 
-class Failure(NamedTuple):
+class AttemptFailure(NamedTuple):
     """Why an attempt failed: `repeated` says whether a timer's retry policy repeats it, `when` is the cause, `remedy` what
     to do about it."""
 
@@ -261,92 +261,92 @@ class Failure(NamedTuple):
 
 #: The codes with which `lastError` of a timer and `error` of its attempts begin, before a colon; `HTTP_<status>` stands for
 #: the status in the receiver's response. Service calls have them as `errorMeta.kind`.
-FAILURES: dict[str, Failure] = {
-    "HTTP_<status>": Failure(
+FAILURES: dict[str, AttemptFailure] = {
+    "HTTP_<status>": AttemptFailure(
         True,
         "The receiver responded with a status other than 2xx. A 4xx status other than 408, 425, and 429 is final.",
         "Check the receiver's log; `webhook-id` identifies the request there.",
     ),
-    "CALLBACK_NOT_OK": Failure(
+    "CALLBACK_NOT_OK": AttemptFailure(
         True,
         'The receiver responded 2xx with `"ok": false`.',
         "Check the receiver's log for the reason.",
     ),
-    "INVALID_CALLBACK_RESPONSE": Failure(
+    "INVALID_CALLBACK_RESPONSE": AttemptFailure(
         True,
         "The receiver responded 2xx with an invalid `nextExecuteAt` or `payload`, or, in a namespace with strict "
         'answers, with a body other than `{"ok": true}`.',
         "To complete the timer, respond 2xx with any other body; to reschedule it, send an RFC 3339 instant with a "
         "time zone.",
     ),
-    "TIMEOUT": Failure(
+    "TIMEOUT": AttemptFailure(
         True,
         "No connection or no complete response within the timeout.",
         "Respond first and work afterwards, or raise `callbackTimeoutSeconds` (service calls: "
         "`agent.request_timeout`).",
     ),
-    "CONNECTION_FAILED": Failure(
+    "CONNECTION_FAILED": AttemptFailure(
         True,
         "The connection could not be established.",
         "Check the address and port, and that the receiver is running.",
     ),
-    "CONNECTION_CLOSED": Failure(
+    "CONNECTION_CLOSED": AttemptFailure(
         True,
         "The connection closed before the response was complete. The receiver may have done its work.",
         "Check for crashes, proxy timeouts, and servers that close idle connections early.",
     ),
-    "NAME_NOT_RESOLVED": Failure(
+    "NAME_NOT_RESOLVED": AttemptFailure(
         True,
         "The host name has no address.",
         "Check the host name and the name servers.",
     ),
-    "TLS_FAILED": Failure(
+    "TLS_FAILED": AttemptFailure(
         True,
         "The TLS handshake failed.",
         "Check the receiver's certificate: host name, validity dates, issuer.",
     ),
-    "BAD_RESPONSE": Failure(
+    "BAD_RESPONSE": AttemptFailure(
         True,
         "The response is not HTTP, or its headers are too large.",
         "Check that the port speaks HTTP/1.1.",
     ),
-    "EGRESS_REFUSED": Failure(
+    "EGRESS_REFUSED": AttemptFailure(
         False,
         "Calls to this address are not allowed: it is private, loopback, link-local, or a metadata service.",
         "Ask the operator to allow it with `egress.allow`, or use a public address.",
     ),
-    "INVALID_REQUEST": Failure(
+    "INVALID_REQUEST": AttemptFailure(
         False,
         "The stored URL, method, headers, or body do not form a valid request.",
         "Create the timer again with a valid URL, method, headers, and body.",
     ),
-    "INVALID_SECRET": Failure(
+    "INVALID_SECRET": AttemptFailure(
         True,
         "The namespace's signing secret is invalid.",
         "Set a new secret for the namespace.",
     ),
-    "SHUTDOWN": Failure(
+    "SHUTDOWN": AttemptFailure(
         True,
         "The server stopped during the attempt. The receiver may have received the request.",
         "No action is needed: the attempt is repeated.",
     ),
-    "HTTP_STATUS": Failure(
+    "HTTP_STATUS": AttemptFailure(
         False,
         "Service calls only: the service responded with a status other than 2xx; see `responseMeta`.",
         "Check the response stored with the call.",
     ),
-    "INTERRUPTED": Failure(
+    "INTERRUPTED": AttemptFailure(
         False,
         "Service calls only: the process stopped during the request, and the call has used all its executions "
         "(`agent.executions_max`).",
         "Find out whether the request took effect before submitting it again.",
     ),
-    "START_TIMEOUT": Failure(
+    "START_TIMEOUT": AttemptFailure(
         False,
         "Service calls only: the request did not start within `agent.start_timeout`. It was not sent.",
         "Submit it again; check for a destination that occupies all slots.",
     ),
-    "WATCHDOG_TIMEOUT": Failure(
+    "WATCHDOG_TIMEOUT": AttemptFailure(
         False,
         "Service calls only: the request started, and its record is missing.",
         "Find out whether the request took effect before submitting it again.",

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.http import wire
 from tocsin.http.instants import format_instant, parse_instant
-from tocsin.keys import Wanted
+from tocsin.keys import KeyRequest
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
@@ -393,7 +393,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     )
 
 
-def key_wanted(sent: wire.CreateKey) -> Wanted:
+def key_request(sent: wire.CreateKey) -> KeyRequest:
     """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
     expires_at = None
     if sent.expires_at is not UNSET:
@@ -401,7 +401,7 @@ def key_wanted(sent: wire.CreateKey) -> Wanted:
             expires_at = parse_instant(sent.expires_at)
         except ValueError as error:
             raise InvalidInput(FieldError("expiresAt", str(error))) from None
-    return Wanted(
+    return KeyRequest(
         sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
     )
 
@@ -503,7 +503,7 @@ def _or(value: T | UnsetType, default: D) -> T | D:
     return default if value is UNSET else value
 
 
-def moved(error: InvalidInput, at: str) -> InvalidInput:
+def below_path(error: InvalidInput, at: str) -> InvalidInput:
     """The same error with its fields' paths below `at`."""
     kind = PayloadTooLarge if isinstance(error, PayloadTooLarge) else InvalidInput
     return kind(*(FieldError(f"{at}.{bad.path}" if bad.path else at, bad.reason) for bad in error.errors))

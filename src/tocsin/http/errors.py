@@ -139,7 +139,7 @@ class NotReady(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemKind:
     """The HTTP response to a class of errors. `hidden` withholds the error's own text from the client."""
 
     status: int
@@ -147,35 +147,35 @@ class Kind:
     hidden: bool = False
 
 
-_INTERNAL = Kind(500, "Internal error", hidden=True)
+_INTERNAL = ProblemKind(500, "Internal error", hidden=True)
 
 #: The entry of the nearest ancestor class applies.
-_KINDS: dict[type[BaseException], Kind] = {
-    InvalidInput: Kind(400, "Invalid input"),
-    MalformedBody: Kind(400, "Malformed body"),
-    MalformedRequest: Kind(400, "Malformed request"),
-    Unauthenticated: Kind(401, "Authentication required"),
-    Forbidden: Kind(403, "Not allowed with this key"),
-    NotFound: Kind(404, "Not found"),
-    MethodNotAllowed: Kind(405, "Method not allowed"),
-    BodyTimeout: Kind(408, "Body not received in time"),
-    HeadTimeout: Kind(408, "Request not received in time"),
-    Conflict: Kind(409, "Conflict with the current state"),
-    BodyTooLarge: Kind(413, "Body too large"),
-    PayloadTooLarge: Kind(413, "Payload too large"),
-    UnsupportedMediaType: Kind(415, "Unsupported media type"),
-    TooManyFailures: Kind(429, "Too many failures"),
-    Overloaded: Kind(429, "Too many requests"),
-    HeadersTooLarge: Kind(431, "Headers too large"),
-    Unavailable: Kind(503, "Temporarily unavailable"),
-    ClusterUpgrading: Kind(503, "Cluster is being upgraded"),
-    DefiniteFailure: Kind(503, "Temporarily unavailable", hidden=True),
-    OutcomeUnknown: Kind(503, "Temporarily unavailable", hidden=True),
+_PROBLEM_KINDS: dict[type[BaseException], ProblemKind] = {
+    InvalidInput: ProblemKind(400, "Invalid input"),
+    MalformedBody: ProblemKind(400, "Malformed body"),
+    MalformedRequest: ProblemKind(400, "Malformed request"),
+    Unauthenticated: ProblemKind(401, "Authentication required"),
+    Forbidden: ProblemKind(403, "Not allowed with this key"),
+    NotFound: ProblemKind(404, "Not found"),
+    MethodNotAllowed: ProblemKind(405, "Method not allowed"),
+    BodyTimeout: ProblemKind(408, "Body not received in time"),
+    HeadTimeout: ProblemKind(408, "Request not received in time"),
+    Conflict: ProblemKind(409, "Conflict with the current state"),
+    BodyTooLarge: ProblemKind(413, "Body too large"),
+    PayloadTooLarge: ProblemKind(413, "Payload too large"),
+    UnsupportedMediaType: ProblemKind(415, "Unsupported media type"),
+    TooManyFailures: ProblemKind(429, "Too many failures"),
+    Overloaded: ProblemKind(429, "Too many requests"),
+    HeadersTooLarge: ProblemKind(431, "Headers too large"),
+    Unavailable: ProblemKind(503, "Temporarily unavailable"),
+    ClusterUpgrading: ProblemKind(503, "Cluster is being upgraded"),
+    DefiniteFailure: ProblemKind(503, "Temporarily unavailable", hidden=True),
+    OutcomeUnknown: ProblemKind(503, "Temporarily unavailable", hidden=True),
     TocsinError: _INTERNAL,
 }
 
 #: Responses of the mounted application (pages, other APIs) that carry no problem document, by status.
-_FOREIGN: dict[int, Callable[[str], TocsinError]] = {
+_MOUNTED_APP_ERRORS: dict[int, Callable[[str], TocsinError]] = {
     400: lambda path: InvalidInput(FieldError("", "the request is not valid")),
     403: lambda path: Forbidden(f"{path} is not allowed"),
     404: lambda path: RouteNotFound(f"no operation at {path}; see /docs"),
@@ -185,26 +185,26 @@ _FOREIGN: dict[int, Callable[[str], TocsinError]] = {
 _encoder = msgspec.json.Encoder()
 
 
-def kind_of(error: BaseException) -> Kind:
+def problem_kind(error: BaseException) -> ProblemKind:
     """The HTTP response to an error; an error without an entry is an internal error, whose text is withheld."""
-    return kind_of_class(type(error))
+    return problem_kind_of_class(type(error))
 
 
-def kind_of_class(error: type[BaseException]) -> Kind:
+def problem_kind_of_class(error: type[BaseException]) -> ProblemKind:
     """The HTTP response to a class of errors."""
     for ancestor in error.__mro__:
-        kind = _KINDS.get(ancestor)
+        kind = _PROBLEM_KINDS.get(ancestor)
         if kind is not None:
             return kind
     return _INTERNAL
 
 
-def code_of(error: BaseException) -> str:
+def error_code(error: BaseException) -> str:
     """The stable code of an error. An internal error always has the code INTERNAL, whatever its class declares."""
-    return error.code if isinstance(error, TocsinError) and kind_of(error) is not _INTERNAL else TocsinError.code
+    return error.code if isinstance(error, TocsinError) and problem_kind(error) is not _INTERNAL else TocsinError.code
 
 
-def answered_classes() -> dict[str, list[type[TocsinError]]]:
+def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
     """The loaded error classes that clients see with a code of their own, by code."""
     found: dict[str, list[type[TocsinError]]] = {}
     waiting: list[type[TocsinError]] = [TocsinError]
@@ -212,14 +212,14 @@ def answered_classes() -> dict[str, list[type[TocsinError]]]:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         # Each kind of missing object has a more precise code than NotFound.
-        if kind is not NotFound and (kind is TocsinError or kind_of_class(kind) is not _INTERNAL):
+        if kind is not NotFound and (kind is TocsinError or problem_kind_of_class(kind) is not _INTERNAL):
             found.setdefault(kind.code, []).append(kind)
     return found
 
 
-def message_of(error: BaseException, correlation_id: str) -> str:
+def client_message(error: BaseException, correlation_id: str) -> str:
     """The message for the client."""
-    kind = kind_of(error)
+    kind = problem_kind(error)
     if not kind.hidden:
         return str(error)
     if kind.status == 503:
@@ -239,16 +239,16 @@ def bad_fields(error: BaseException) -> list[wire.BadField]:
 def item_error(error: TocsinError, correlation_id: str) -> wire.ItemError:
     """The error of one item of a batch."""
     return wire.ItemError(
-        error=code_of(error),
-        message=message_of(error, correlation_id),
-        status=kind_of(error).status,
+        error=error_code(error),
+        message=client_message(error, correlation_id),
+        status=problem_kind(error).status,
         errors=bad_fields(error),
     )
 
 
 def problem(error: BaseException, *, instance: str, correlation_id: str, now_us: int) -> bytes:
     """The body of a problem response."""
-    kind, code, message = kind_of(error), code_of(error), message_of(error, correlation_id)
+    kind, code, message = problem_kind(error), error_code(error), client_message(error, correlation_id)
     return _encoder.encode(
         wire.Problem(
             type=f"urn:tocsin:error:{code}",
@@ -274,15 +274,15 @@ def problem_headers(error: BaseException) -> list[tuple[bytes, bytes]]:
         headers.append((b"allow", error.allowed.encode()))
     elif isinstance(error, BodyTimeout) or (isinstance(error, BodyTooLarge) and not error.discard):
         headers.append((b"connection", b"close"))
-    elif kind_of(error).status in (429, 503):
+    elif problem_kind(error).status in (429, 503):
         seconds = error.retry_after_s if isinstance(error, Unavailable | TooManyFailures) else 1.0
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(seconds))))
     return headers
 
 
-def of_foreign_answer(status: int, method: str, path: str, allow: str | None) -> TocsinError | None:
+def mounted_app_error(status: int, method: str, path: str, allow: str | None) -> TocsinError | None:
     """The error that replaces a response of the mounted application; None to keep the response as it is."""
     if status == 405:
         return MethodNotAllowed(method, allow or "another method")
-    make = _FOREIGN.get(status)
+    make = _MOUNTED_APP_ERRORS.get(status)
     return None if make is None else make(path)

@@ -50,7 +50,7 @@ class RequestStruct(msgspec.Struct, rename="camel", forbid_unknown_fields=True, 
     """Base of requests: unknown fields are refused."""
 
 
-class AnswerStruct(msgspec.Struct, rename="camel", gc=False):
+class ResponseStruct(msgspec.Struct, rename="camel", gc=False):
     """Base of responses."""
 
 
@@ -278,7 +278,7 @@ class RotateSecret(Rotation, kw_only=True):
     name: NamespaceName
 
 
-class RotatedSecret(AnswerStruct, kw_only=True):
+class RotatedSecret(ResponseStruct, kw_only=True):
     """The new signing secret. Only this response shows it."""
 
     name: NamespaceName
@@ -320,7 +320,7 @@ class RevokeKey(RequestStruct):
     key_id: KeyId
 
 
-class ShownKey(AnswerStruct, kw_only=True):
+class ShownKey(ResponseStruct, kw_only=True):
     """An API key without its secret, of which only a hash is stored."""
 
     key_id: KeyId
@@ -340,7 +340,7 @@ class CreatedKey(ShownKey, kw_only=True):
     key: Annotated[str, Meta(description="The key; send it as `Authorization: Bearer <key>`.")]
 
 
-class KeyList(AnswerStruct):
+class KeyList(ResponseStruct):
     """The API keys within the scope of the caller's key, oldest first, including expired ones."""
 
     keys: list[ShownKey]
@@ -365,7 +365,7 @@ class ListAudit(RequestStruct):
     cursor: Cursor | UnsetType = UNSET
 
 
-class AuditEntry(AnswerStruct):
+class AuditEntry(ResponseStruct):
     """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
 
     at: Instant
@@ -382,7 +382,7 @@ class AuditEntry(AnswerStruct):
     ]
 
 
-class AuditPage(AnswerStruct):
+class AuditPage(ResponseStruct):
     """A page of the audit trail, newest first."""
 
     entries: list[AuditEntry]
@@ -391,7 +391,7 @@ class AuditPage(AnswerStruct):
     )
 
 
-class Attempt(AnswerStruct):
+class Attempt(ResponseStruct):
     """One attempt. `status` is null if there was no response."""
 
     at: Annotated[str, Meta(description="When the attempt started.", examples=["2027-01-31T12:00:00Z"])]
@@ -400,7 +400,7 @@ class Attempt(AnswerStruct):
     error: Annotated[str | None, Meta(description="Why it failed: a stable code, then details. Null if it succeeded.")]
 
 
-class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
+class RetryPolicyAnswer(ResponseStruct, rename="camel", omit_defaults=True):
     """A retry policy with its defaults filled in."""
 
     max_attempts: Annotated[int, Meta(description="Maximum number of attempts, including the first.")]
@@ -413,7 +413,7 @@ class RetryPolicyAnswer(AnswerStruct, rename="camel", omit_defaults=True):
     ) = UNSET
 
 
-class RawBodyAnswer(AnswerStruct, rename="camel"):
+class RawBodyAnswer(ResponseStruct, rename="camel"):
     """A callback's raw body, in one of the three forms."""
 
     content_type: str
@@ -422,7 +422,7 @@ class RawBodyAnswer(AnswerStruct, rename="camel"):
     base64: str | UnsetType = UNSET
 
 
-class Timer(AnswerStruct):
+class Timer(ResponseStruct):
     """A timer, pending or finished."""
 
     namespace: NamespaceName
@@ -464,7 +464,7 @@ class Timer(AnswerStruct):
     ) = UNSET
 
 
-class TimerPage(AnswerStruct):
+class TimerPage(ResponseStruct):
     """A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without being
     the last, and is shorter than its limit if payloads are large."""
 
@@ -472,14 +472,14 @@ class TimerPage(AnswerStruct):
     next_cursor: Cursor | UnsetType = UNSET
 
 
-class BadField(AnswerStruct):
+class BadField(ResponseStruct):
     """An invalid field: its path, and what is wrong with it."""
 
     path: Annotated[str, Meta(description="Dotted path, such as timers[3].executeAt; empty for the body as a whole.")]
     reason: Annotated[str, Meta(description="What is wrong, and what is accepted.")]
 
 
-class ItemError(AnswerStruct):
+class ItemError(ResponseStruct):
     """Why a timer of a batch was not created."""
 
     error: Annotated[str, Meta(description="A stable code.", examples=["INVALID_INPUT"])]
@@ -488,7 +488,7 @@ class ItemError(AnswerStruct):
     errors: list[BadField]
 
 
-class BatchResult(AnswerStruct):
+class BatchResult(ResponseStruct):
     """The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the timer
     is the existing one that was kept, or the one that an earlier request with the same idempotency key created."""
 
@@ -498,13 +498,13 @@ class BatchResult(AnswerStruct):
     replayed: bool | UnsetType = UNSET
 
 
-class BatchResults(AnswerStruct):
+class BatchResults(ResponseStruct):
     """One result for each timer sent, in the same order."""
 
     results: list[BatchResult]
 
 
-class Namespace(AnswerStruct):
+class Namespace(ResponseStruct):
     """A namespace and its settings. The secret is never shown."""
 
     name: NamespaceName
@@ -525,13 +525,13 @@ class Namespace(AnswerStruct):
     ) = UNSET
 
 
-class NamespaceList(AnswerStruct):
+class NamespaceList(ResponseStruct):
     """All namespaces that the key has access to, sorted by name."""
 
     namespaces: list[Namespace]
 
 
-class Node(AnswerStruct):
+class Node(ResponseStruct):
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if it could
     not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent), `windowTimers`,
     `lagMs`."""
@@ -568,7 +568,7 @@ class Node(AnswerStruct):
     ] = False
 
 
-class Shard(AnswerStruct):
+class Shard(ResponseStruct):
     """A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch."""
 
     shard_id: int
@@ -590,7 +590,7 @@ class Shard(AnswerStruct):
     ) = UNSET
 
 
-class Cluster(AnswerStruct):
+class Cluster(ResponseStruct):
     """Nodes, shards, and whether the responding node is dispatching timers."""
 
     total_shards: int
@@ -600,13 +600,13 @@ class Cluster(AnswerStruct):
     dispatch_paused_reason: str | UnsetType = UNSET
 
 
-class Health(AnswerStruct):
+class Health(ResponseStruct):
     """The node responds."""
 
     status: Annotated[str, Meta(examples=["ok"])]
 
 
-class Problem(AnswerStruct):
+class Problem(ResponseStruct):
     """Why a request failed (RFC 9457, with additional members)."""
 
     type: Annotated[str, Meta(description="Identifies the kind of problem.")]

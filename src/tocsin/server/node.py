@@ -28,7 +28,7 @@ from tocsin.cluster.cluster import Cluster
 from tocsin.config import Settings
 from tocsin.engine.context import Context
 from tocsin.engine.supervisor import Supervisor
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
 from tocsin.keys import ApiKeys
@@ -180,7 +180,7 @@ class Server:
             )
             await agent.open()
         metrics = Metrics(self._gauges, None if agent is None else agent.metrics)
-        attempts = Attempts(partial(metrics.count, "tocsin_authentication_failures"))
+        auth_failures = AuthFailures(partial(metrics.count, "tocsin_authentication_failures"))
         audit = Audit(
             self._store, node, settings.audit_retention_s, partial(metrics.count, "tocsin_audit_write_failures")
         )
@@ -225,7 +225,7 @@ class Server:
             clock=clock,
             keys=keys,
             sign_ins=sign_ins,
-            attempts=attempts,
+            auth_failures=auth_failures,
             proxies=proxies,
             audit=audit,
             statistics=statistics,
@@ -252,7 +252,7 @@ class Server:
             clock=clock,
             keys=keys,
             api_keys=ApiKeys(self._store, keys.changed),
-            attempts=attempts,
+            auth_failures=auth_failures,
             proxies=proxies,
             audit=audit,
             metrics=metrics.exposition,

@@ -11,7 +11,7 @@ import structlog
 from tocsin.agent import events
 from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
-from tocsin.telemetry.logs import Ration, words
+from tocsin.telemetry.logs import RateLimit, words
 
 #: Warnings per second about single calls and messages; the next line has the number of suppressed ones.
 WARNING_LINES_PER_SECOND_MAX = 20
@@ -53,7 +53,7 @@ class AgentLog:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.agent")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._warnings = Ration(now_s, WARNING_LINES_PER_SECOND_MAX)
+        self._warnings = RateLimit(now_s, WARNING_LINES_PER_SECOND_MAX)
 
     def __call__(self, event: AgentEvent) -> None:
         """Logs the event."""

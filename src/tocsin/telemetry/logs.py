@@ -93,7 +93,7 @@ def configure_logging(level: str, form: str) -> None:
         logging.getLogger(name).propagate = True
 
 
-class Ration:
+class RateLimit:
     """Limits log lines per second, and counts the suppressed ones. `now_s` is any clock in seconds."""
 
     def __init__(self, now_s: Callable[[], float], lines_per_second_max: int) -> None:
@@ -122,12 +122,12 @@ class EventLog:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
-        self._failed_timers = Ration(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
+        self._failed_timers = RateLimit(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
         # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
-        self._rations: dict[type, Ration] = {
-            events.PeerRefused: Ration(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
-            events.AttemptNotSent: Ration(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
-            events.ClientRefused: Ration(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
+        self._rate_limits: dict[type, RateLimit] = {
+            events.PeerRefused: RateLimit(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
+            events.AttemptNotSent: RateLimit(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
+            events.ClientRefused: RateLimit(now_s, REFUSED_CLIENT_LINES_PER_SECOND_MAX),
         }
 
     def __call__(self, event: Event) -> None:
@@ -140,8 +140,8 @@ class EventLog:
             level = logging.DEBUG
         if isinstance(event, events.TimerSuspended) and not event.reason.startswith("bad_record"):
             level = logging.DEBUG
-        ration = self._rations.get(type(event))
-        granted = {} if ration is None else ration.grant()
+        rate_limit = self._rate_limits.get(type(event))
+        granted = {} if rate_limit is None else rate_limit.grant()
         if granted is not None and (level > logging.DEBUG or self._debug):
             self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
 

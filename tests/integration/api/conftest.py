@@ -23,7 +23,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.api.app import Api
 from tocsin.api.protocol import ApiProtocol
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.keys import ApiKeys
 from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
@@ -87,7 +87,7 @@ def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = No
         api_keys=ApiKeys(keys.stored),
         metrics=lambda: (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
-        attempts=Attempts(now_s=partial(next, itertools.count(0.0, 1_000.0))),
+        auth_failures=AuthFailures(now_s=partial(next, itertools.count(0.0, 1_000.0))),
         **{"metrics_open": True, **options},
     )
 

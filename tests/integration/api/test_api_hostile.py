@@ -19,9 +19,9 @@ from uvicorn.server import ServerState
 
 from conftest import Keys, make_api
 from tocsin.api.app import Api
-from tocsin.api.call import ApiLimits
 from tocsin.api.clients import Clients, Waits
 from tocsin.api.protocol import ApiProtocol
+from tocsin.api.request import ApiLimits
 from tocsin.ports.observer import ClientRefused
 
 JSON = b"content-type: application/json\r\n"

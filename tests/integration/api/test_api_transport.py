@@ -17,7 +17,7 @@ from starlette.routing import Route
 from tests.support.patience import PATIENCE_S
 
 from conftest import Keys, Served, make_api, serving
-from tocsin.api.call import ApiLimits
+from tocsin.api.request import ApiLimits
 from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,

@@ -15,8 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conftest import Keys, Served
-from tocsin.api.call import ApiLimits
 from tocsin.api.operations import OPERATIONS
+from tocsin.api.request import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.request import compose
 from tocsin.callbacks.target import parse_url

@@ -9,11 +9,11 @@ import uuid
 import pytest
 
 from tests.integration.cli.conftest import MAIN
-from tocsin.cli.receiver import Answer
+from tocsin.cli.receiver import ReceiverResponse
 
 
 def test_a_timers_life(cli, scripted):
-    scripted.script = [Answer(503), Answer(200, b'{"ok": true}')]
+    scripted.script = [ReceiverResponse(503), ReceiverResponse(200, b'{"ok": true}')]
     policy = ["--retry-attempts", "3", "--retry-initial", "100ms"]
     created = cli("timers", "create", scripted.url, "--in", "1h", "--id", "life", *policy, "--payload", '{"a": 1}')
     assert created.code == 0, created.err
@@ -31,7 +31,7 @@ def test_a_timers_life(cli, scripted):
 
 
 def test_a_failing_timer_fails_the_watch(cli, scripted):
-    scripted.script = [Answer(404)]
+    scripted.script = [ReceiverResponse(404)]
     assert cli("timers", "create", scripted.url, "--in", "0s", "--id", "bad", "--tag", "w").code == 0
     watched = cli("timers", "watch", "--tag", "w", "--interval", "50ms")
     assert watched.code == 1
@@ -39,7 +39,7 @@ def test_a_failing_timer_fails_the_watch(cli, scripted):
 
 
 def test_a_create_that_is_repeated_is_one(cli, scripted):
-    scripted.script = [Answer(200)] * 2
+    scripted.script = [ReceiverResponse(200)] * 2
     create = ("timers", "create", scripted.url, "--id", "once", "--idempotency-key", "tea-1", "--json")
     first = cli(*create, "--in", "100ms")
     assert (first.code, first.err) == (0, "")
@@ -180,7 +180,7 @@ class TestServiceCalls:
         return lambda *arguments: cli("calls", *arguments)
 
     def test_a_calls_life(self, calls, scripted):
-        scripted.script = [Answer(201, b'{"made": 1}')]
+        scripted.script = [ReceiverResponse(201, b'{"made": 1}')]
         body = ["--body", '{"a": 1.50}', "-H", "Authorization: Bearer secret"]
         call = calls("submit", "life", scripted.url, "--in", "300ms", *body, "--tag", "x", "-q").out.strip()
         assert calls("list", "--tag", "x", "--json").json()["serviceCalls"][0]["serviceCallId"] == call
@@ -213,7 +213,7 @@ class TestServiceCalls:
         assert not scripted.rings
 
     def test_a_failing_one(self, calls, scripted):
-        scripted.script = [Answer(503, b"out of order")]
+        scripted.script = [ReceiverResponse(503, b"out of order")]
         ran = calls("submit", "bad", scripted.url, "--wait")
         assert ran.code == 1
         assert "the call failed: HTTP_STATUS: HTTP 503" in ran.err

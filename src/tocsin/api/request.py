@@ -40,7 +40,7 @@ class ApiLimits:
     header_bytes_max: int = 32 * 1024
 
 
-class Call:
+class ApiRequest:
     """A request that has passed the gate: its body is read, its key authenticated (None: no key, where keys are optional).
 
     `parameters` are those of its path, `query` those of its query, if the operation has any.
@@ -81,7 +81,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CustomResponse:
     """A response with its own media type or headers."""
 
     body: bytes
@@ -89,14 +89,14 @@ class Page:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def shown_once(body: bytes) -> Page:
+def shown_once(body: bytes) -> CustomResponse:
     """A response with a secret, which no cache may store."""
-    return Page(body, "application/json", ((b"cache-control", b"no-store"),))
+    return CustomResponse(body, "application/json", ((b"cache-control", b"no-store"),))
 
 
 #: Returns the encoded body.
-Handler = Callable[[Call], Awaitable[bytes | Page]]
+Handler = Callable[[ApiRequest], Awaitable[bytes | CustomResponse]]
 #: Starts a request without waiting for its result, which is passed to the function, as a value or an exception.
-Begin = Callable[[Call, Callable[[object], None]], None]
+Begin = Callable[[ApiRequest, Callable[[object], None]], None]
 #: Encodes the response of such a result.
-Encode = Callable[[Any], bytes | Page]
+Encode = Callable[[Any], bytes | CustomResponse]

@@ -33,7 +33,7 @@ class Failed(Protocol):
     def __call__(self, reason: str) -> None: ...
 
 
-class Ration:
+class WindowLimit:
     """At most `most` grants per window of `window_s`; a window begins with its first grant."""
 
     def __init__(self, most: int, window_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class Ration:
         self._now_s = now_s
         self._begun_s = -window_s
         self._taken = 0
-        self._left_out = 0
+        self._suppressed = 0
 
     def take(self) -> int | None:
         """None if this one is refused; else the number refused since the last grant."""
@@ -50,20 +50,20 @@ class Ration:
         if now_s - self._begun_s >= self._window_s:
             self._begun_s, self._taken = now_s, 0
         if self._taken >= self._most:
-            self._left_out += 1
+            self._suppressed += 1
             return None
         self._taken += 1
-        left_out, self._left_out = self._left_out, 0
-        return left_out
+        suppressed, self._suppressed = self._suppressed, 0
+        return suppressed
 
 
-class Attempts:
+class AuthFailures:
     """Failed authentications at one node. `failed` counts them."""
 
     def __init__(self, failed: Failed | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._failed = failed
         self._now_s = now_s
-        self._ration = Ration(_LINES_MAX, _LINES_WINDOW_S, now_s)
+        self._log_limit = WindowLimit(_LINES_MAX, _LINES_WINDOW_S, now_s)
         #: By address: failures left, and the time of that count; the latest failure last.
         self._left: dict[str, tuple[float, float]] = {}
 
@@ -72,9 +72,9 @@ class Attempts:
         None. Raises TooManyFailures if the address has exceeded its limit."""
         if self._failed is not None:
             self._failed(reason)
-        left_out = self._ration.take()
-        if left_out is not None:
-            _log.warning("authentication failed", address=address, reason=reason, where=where, left_out=left_out)
+        suppressed = self._log_limit.take()
+        if suppressed is not None:
+            _log.warning("authentication failed", address=address, reason=reason, where=where, suppressed=suppressed)
         source, now_s = _source(address), self._now_s()
         left, since_s = self._left.pop(source, (_BURST, now_s))
         left = min(_BURST, left + (now_s - since_s) / _REFILL_S)
@@ -87,7 +87,7 @@ class Attempts:
                 "too many requests with an invalid key from this address; correct the key, then retry",
                 retry_after_s=(1 - left) * _REFILL_S,
             )
-        return left_out
+        return suppressed
 
 
 def _source(address: str) -> str:
