@@ -1,4 +1,4 @@
-// Renders the OpenAPI description that the server gives out beside this page. Texts are only ever set as text.
+// Renders the OpenAPI document that the server serves next to this page. Strings are set as text only, never as HTML.
 "use strict";
 
 function element(name, properties, ...children) {
@@ -30,8 +30,8 @@ function typeOf(schema) {
 }
 
 const RULES = {
-  minimum: "at least", maximum: "at most", minLength: "shortest", maxLength: "longest", maxItems: "at most this many",
-  maxProperties: "at most this many", format: "format", pattern: "pattern", default: "default",
+  minimum: "at least", maximum: "at most", minLength: "min. length", maxLength: "max. length", maxItems: "max. items",
+  maxProperties: "max. fields", format: "format", pattern: "pattern", default: "default",
 };
 
 function rulesOf(schema) {
@@ -87,12 +87,12 @@ function curl(method, path, body) {
   return `${base} \\\n  -H 'content-type: application/json' \\\n  -d '${json}'`;
 }
 
-function answerTable(responses) {
+function responseTable(responses) {
   const rows = Object.entries(responses).map(([status, response]) => {
     const [mediaType, content] = Object.entries(response.content || {})[0] || ["", {}];
     const shown = content.schema && content.schema.$ref
       ? element("a", { href: `#schema-${refName(content.schema)}`, textContent: refName(content.schema) })
-      : element("span", { textContent: mediaType || "nothing" });
+      : element("span", { textContent: mediaType || "none" });
     return element("tr", {}, element("td", {}, element("code", { textContent: status })),
       element("td", { textContent: response.description.replaceAll("`", "") }), element("td", {}, shown));
   });
@@ -113,7 +113,7 @@ function operationSection(path, method, operation, resolve) {
   const example = curl(method, examplePath(path, parameters), content && content.example);
   section.append(
     element("h3", { textContent: "Example" }), element("pre", { tabIndex: 0 }, element("code", { textContent: example })),
-    element("h3", { textContent: "Answers" }), answerTable(operation.responses));
+    element("h3", { textContent: "Responses" }), responseTable(operation.responses));
   return section;
 }
 
@@ -134,7 +134,7 @@ function render(description) {
   const title = element("h1", { textContent: description.info.title });
   title.append(element("small", { textContent: description.info.version }));
   main.replaceChildren(title, element("p", { textContent: description.info.description }),
-    element("p", {}, link("openapi.json", "The description as OpenAPI 3.1")));
+    element("p", {}, link("openapi.json", "OpenAPI 3.1 document")));
   for (const tag of description.tags) {
     contents.append(element("h2", { textContent: tag.name }));
     for (const [path, methods] of Object.entries(description.paths)) {
@@ -157,7 +157,7 @@ async function begin() {
   const main = document.getElementById("description");
   try {
     const answer = await fetch("openapi.json");
-    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(`the server responded ${answer.status}`);
     render(await answer.json());
   } catch (error) {
     main.replaceChildren(element("p", { textContent: `The description could not be read: ${error.message}` }));
