@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tocsin.api import call
+from tocsin.api import request
 from tocsin.api.operations import OPERATIONS, Reach
 from tocsin.http import errors
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
@@ -28,7 +28,7 @@ def test_every_operation_says_who_may() -> None:
 
 
 def test_a_valid_payload_fits_into_a_body() -> None:
-    assert call.ApiLimits().request_bytes_max > 2 * InputLimits().payload_bytes_max
+    assert request.ApiLimits().request_bytes_max > 2 * InputLimits().payload_bytes_max
 
 
 def kinds(base: type[TocsinError]) -> Iterator[type[TocsinError]]:

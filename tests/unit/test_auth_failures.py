@@ -1,11 +1,11 @@
-"""Wrong keys: who is slowed down by them, and what they leave in the log."""
+"""Failed authentication: which addresses are refused, and what is logged."""
 
 from __future__ import annotations
 
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.http import failures as limits
+from tocsin.http import auth_failures as limits
 from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.errors import TooManyFailures
 from tocsin.http.proxies import Proxies
@@ -55,7 +55,7 @@ def test_memory_is_bounded_and_the_log_rationed(monkeypatch: pytest.MonkeyPatch)
     assert len(failures._left) == 50
     assert len(counted) == 1_001
     assert len(lines) == limits._LINES_MAX + 1
-    assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["left_out"]) == ("10.9.9.9", "malformed", 990)
+    assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["suppressed"]) == ("10.9.9.9", "malformed", 990)
 
 
 @pytest.mark.parametrize(

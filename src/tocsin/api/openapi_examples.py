@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tocsin.agent.api.validation import CallStatus
-from tocsin.http import agent_wire, wire
+from tocsin.http import agent_wire, cluster_wire, wire
 from tocsin.http.codes import CODES, ErrorCode
 from tocsin.http.errors import error_classes_by_code, problem_kind_of_class
 from tocsin.http.wire import Attempt, BadField
@@ -112,11 +112,11 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ]
     ),
-    wire.Cluster(
+    cluster_wire.Cluster(
         total_shards=4,
         dispatching=True,
         nodes=[
-            wire.Node(
+            cluster_wire.Node(
                 node="a",
                 incarnation="8f2b6c1d",
                 address="10.0.0.1:7946",
@@ -131,7 +131,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
         shards=[
-            wire.Shard(
+            cluster_wire.Shard(
                 shard_id=0,
                 version=7,
                 owner="a",
@@ -143,7 +143,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
     ),
-    wire.Health(status="ok"),
+    cluster_wire.Health(status="ok"),
     wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
     wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
     wire.KeyList(keys=[wire.ShownKey(**_KEY)]),

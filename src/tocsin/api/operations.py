@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tocsin.api.agent_operations import AGENT_OPERATIONS
 from tocsin.api.operation import Operation, Reach
-from tocsin.http import wire
+from tocsin.http import cluster_wire, wire
 from tocsin.model.access import Role
 
 __all__ = ["API_PREFIX", "OPERATIONS", "Operation", "Reach"]
@@ -274,7 +274,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tag="Cluster",
         role=Role.READ,
         reach=Reach.SERVICE,
-        answer=wire.Cluster,
+        answer=cluster_wire.Cluster,
         errors={503: ("SHARD_UNAVAILABLE",)},
     ),
     Operation(
@@ -284,7 +284,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Is the process alive?",
         description="Liveness probe: responds as long as the process runs.",
         tag="Health",
-        answer=wire.Health,
+        answer=cluster_wire.Health,
         any_query=True,
     ),
     Operation(
@@ -294,7 +294,7 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Should the node receive traffic?",
         description="Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic.",
         tag="Health",
-        answer=wire.Health,
+        answer=cluster_wire.Health,
         errors={503: ("NOT_READY",)},
         any_query=True,
     ),

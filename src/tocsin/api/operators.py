@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.api.openapi import describe
 from tocsin.api.request import ApiRequest, CustomResponse, Handler
-from tocsin.http import wire
+from tocsin.http import cluster_wire
 from tocsin.http.convert import cluster_answer
 from tocsin.http.errors import NotReady
 from tocsin.service import TimerService
@@ -60,14 +60,14 @@ class OperatorHandlers:
 
     async def health(self, request: ApiRequest) -> bytes:
         """Returns ok: the process is alive."""
-        return self._encode(wire.Health("ok"))
+        return self._encode(cluster_wire.Health("ok"))
 
     async def readiness(self, request: ApiRequest) -> bytes:
         """Returns ready, or raises NotReady with the reasons."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
-        return self._encode(wire.Health("ready"))
+        return self._encode(cluster_wire.Health("ready"))
 
     async def metrics(self, request: ApiRequest) -> CustomResponse:
         """Returns the metrics."""

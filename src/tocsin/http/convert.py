@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tocsin.http import wire
+from tocsin.http import cluster_wire, wire
 from tocsin.http.instants import format_instant, parse_instant
 from tocsin.keys import KeyRequest
 from tocsin.model.access import ApiKey
@@ -428,13 +428,13 @@ def _shown_key(key: ApiKey) -> wire.ShownKey:
     )
 
 
-def cluster_answer(view: ClusterView) -> wire.Cluster:
+def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
     """The cluster as clients see it."""
-    return wire.Cluster(
+    return cluster_wire.Cluster(
         total_shards=view.total_shards,
         dispatching=view.dispatching,
         nodes=[
-            wire.Node(
+            cluster_wire.Node(
                 node=node.node,
                 incarnation=node.incarnation,
                 address=node.address,
@@ -457,9 +457,9 @@ def cluster_answer(view: ClusterView) -> wire.Cluster:
     )
 
 
-def _shard_answer(shard: ShardView) -> wire.Shard:
+def _shard_answer(shard: ShardView) -> cluster_wire.Shard:
     complete_to = shard.complete_to
-    return wire.Shard(
+    return cluster_wire.Shard(
         shard_id=shard.shard_id,
         version=shard.epoch,
         owner=shard.owner,

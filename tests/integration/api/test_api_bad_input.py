@@ -41,8 +41,8 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     (without("namespace"), "namespace", "is missing"),
     (without("id"), "id", "is missing"),
     (without("callbackUrl"), "callbackUrl", "is missing"),
-    (without("delay"), "executeAt", "give executeAt or delay"),
-    ({**TIMER, "executeAt": "2027-01-31T12:00:00Z"}, "delay", "one of the two"),
+    (without("delay"), "executeAt", "send executeAt or delay"),
+    ({**TIMER, "executeAt": "2027-01-31T12:00:00Z"}, "delay", "send only one of them"),
     ({**TIMER, "id": 7}, "id", "must be a string, not a whole number"),
     ({**TIMER, "id": None}, "id", "must be a string, not null"),
     ({**TIMER, "id": ""}, "id", "is empty"),
@@ -52,10 +52,10 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "namespace": "a b"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "default\n"}, "namespace", "A-Z"),
     ({**TIMER, "namespace": "x" * 256}, "namespace", "1 to 255"),
-    ({**TIMER, "timerId": "t"}, "timerId", "is another than id"),
+    ({**TIMER, "timerId": "t"}, "timerId", "differs from id"),
     ({**without("id"), "timerId": ""}, "timerId", "is empty"),
     ({**TIMER, "callbackURL": "x"}, "callbackURL", "did you mean callbackUrl"),
-    ({**TIMER, "zzz": 1}, "zzz", "is not a field here; there are: namespace"),
+    ({**TIMER, "zzz": 1}, "zzz", "is not a field here; fields are: namespace"),
     (at("2027-01-31T12:00:00"), "executeAt", "no time zone"),
     (at("2027-01-31"), "executeAt", "RFC 3339"),
     (at("2027-02-30T12:00:00Z"), "executeAt", "calendar"),
@@ -114,14 +114,14 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
         "shorter than initialInterval",
     ),
     ({**TIMER, "retryPolicy": {"maxAttemptsDuration": "9000d"}}, "retryPolicy.maxAttemptsDuration", "at most 366d"),
-    ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "give one of the two"),
+    ({**TIMER, "payload": 1, "body": {"text": "x"}}, "body", "send only one of them"),
     ({**TIMER, "body": {}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": {"text": "x", "json": 1}}, "body", "exactly one of json, text and base64"),
     ({**TIMER, "body": "x"}, "body", "must be an object"),
     ({**TIMER, "body": {"text": 1}}, "body.text", "must be a string"),
     ({**TIMER, "body": {"data": 1}}, "body.data", "is not a field here"),
-    ({**TIMER, "body": {"base64": "AA"}}, "body.base64", "is not base64"),
-    ({**TIMER, "body": {"base64": "A-_="}}, "body.base64", "is not base64"),
+    ({**TIMER, "body": {"base64": "AA"}}, "body.base64", "is not valid base64"),
+    ({**TIMER, "body": {"base64": "A-_="}}, "body.base64", "is not valid base64"),
     ({**TIMER, "body": {"text": "x", "contentType": "text"}}, "body.contentType", "is not a media type"),
     ({**TIMER, "body": {"text": "x", "contentType": "text/a\r\nx: y"}}, "body.contentType", "is not a media type"),
     ({**TIMER, "body": {"text": "x", "contentType": "text/" + "a" * 251}}, "body.contentType", "at most 255"),
@@ -317,7 +317,7 @@ STRICT = [
 def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: str, path: str, body: Any) -> None:
     answer = server.client.request(method, f"/api/v1/{path}?status=failed&limit=10", json=body)
     problem = assert_problem(answer, 400, "INVALID_INPUT")
-    reason = "is not a query parameter here; there are none: what you ask for goes into the body"
+    reason = "is not a query parameter here; there are none: send the fields in the body"
     assert problem["errors"] == [{"path": "status", "reason": reason}, {"path": "limit", "reason": reason}]
     assert server.service.timers == {}
     # An empty query is none.

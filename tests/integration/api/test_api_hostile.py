@@ -397,11 +397,11 @@ def test_a_process_without_descriptors_says_so() -> None:
     reported: list[Any] = []
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     clients = Clients(ApiLimits(), observe=reported.append)
-    clients.look_for_descriptors()
+    clients.check_descriptors()
     assert reported == []
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        clients.look_for_descriptors()
+        clients.check_descriptors()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert reported == [ClientRefused("no file descriptor is left", None)]

@@ -70,7 +70,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     ({**CALL, "requestSpec": None}, "requestSpec", "must be an object"),
     ({**CALL, "requestSpec": {"url": "https://a.example/"}}, "requestSpec.method", "is missing"),
     ({**CALL, "requestSpec": {"method": "GET"}}, "requestSpec.url", "is missing"),
-    (spec(timeout=3), "requestSpec.timeout", "there are: method, url, headers, body"),
+    (spec(timeout=3), "requestSpec.timeout", "fields are: method, url, headers, body"),
     (spec(method="TRACE"), "requestSpec.method", "use one of GET"),
     (spec(method=1), "requestSpec.method", "must be a string"),
     (spec(url="ftp://a.example/"), "requestSpec.url", "http or https"),
@@ -78,7 +78,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     (spec(url="http://10.1.2.3/"), "requestSpec.url", "private address"),
     (spec(url="https://a.example/" + "x" * 2048), "requestSpec.url", "at most 2048"),
     (spec(headers={"a b": "c"}), "requestSpec.headers", "not a header name"),
-    (spec(headers={"a": "b\r\nc: d"}), "requestSpec.headers", "outside visible ASCII"),
+    (spec(headers={"a": "b\r\nc: d"}), "requestSpec.headers", "other than visible ASCII"),
     (spec(headers={"a": 1}), "requestSpec.headers", "must be a string"),
     (spec(headers=[]), "requestSpec.headers", "must be an object"),
     (spec(method="GET", body={}), "requestSpec.body", "can't be sent with GET"),
@@ -134,7 +134,7 @@ def test_all_bad_fields_are_named(server: Served) -> None:
 
 
 BAD_QUERIES = [
-    ("page=2", "page", "there are: status, tag, name, correlationId, from, to, limit, cursor"),
+    ("page=2", "page", "parameters are: status, tag, name, correlationId, from, to, limit, cursor"),
     ("Status=Running", "Status", "is not a query parameter"),
     ("limit=1&limit=2", "limit", "give it once"),
     ("from=2027-01-31T12:00:00Z&from=2027-01-31T12:00:00Z", "from", "give it once"),
@@ -159,7 +159,7 @@ BAD_QUERIES = [
     ("cursor=abc", "cursor", "nextCursor"),
     ("cursor=" + "A" * 34, "cursor", "nextCursor"),
     ("cursor=AX_______________________________8", "cursor", "nextCursor"),
-    ("tag=%FF", "", "not UTF-8"),
+    ("tag=%FF", "", "not percent-encoded UTF-8"),
 ]
 
 
@@ -189,8 +189,11 @@ def test_every_other_route_takes_no_query(server: Served, method: str, path: str
     assert found == {"x": "is not a query parameter here; there are none"}
 
 
+BAD_TAGS = [("x" * 65, "at most 64"), ("a%00", "control"), ("%FF", "not percent-encoded UTF-8")]
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-@pytest.mark.parametrize(("tag", "words"), [("x" * 65, "at most 64"), ("a%00", "control"), ("%FF", "not UTF-8")])
+@pytest.mark.parametrize(("tag", "words"), BAD_TAGS)
 def test_bad_tag_in_the_path(server: Served, method: str, tag: str, words: str) -> None:
     found = bad_fields(server.client.request(method, f"{CALLS}/{CALL_ID}/tags/{tag}"))
     assert list(found) == ["tag"]
@@ -363,7 +366,7 @@ def test_a_key_of_a_tenant_may_touch_no_namespace(guarded: Served, keys: Keys) -
 def test_refusal_of_a_key_comes_before_the_body_is_looked_at(guarded: Served, keys: Keys) -> None:
     headers = keys.add("o2", Role.WRITE, tenants=(OTHER,))
     problem = refused(guarded.client.post(CALLS, content=b"{", headers={**headers, **JSON}), 403, "FORBIDDEN")
-    assert problem["detail"] == "this key may not touch this tenant"
+    assert problem["detail"] == "this key has no access to this tenant"
     refused(guarded.client.get(CALLS.replace(TENANT, "x"), headers=headers), 403, "FORBIDDEN")
 
 
@@ -374,5 +377,5 @@ def test_without_the_agent_its_paths_say_so(serve: Callable[..., Served]) -> Non
     server = serve(agent=False)
     for method, path, body, _ in ROUTES:
         problem = refused(server.client.request(method, path, json=body), 404, "ROUTE_NOT_FOUND")
-        assert "service agent is switched off" in problem["detail"]
+        assert "service agent is disabled" in problem["detail"]
     refused(server.client.patch(CALLS), 404, "ROUTE_NOT_FOUND")

@@ -124,7 +124,7 @@ def test_update_of_nothing_is_refused(server: Served) -> None:
     server.post("timers/create", TIMER)
     answer = server.post("timers/update", {"namespace": "default", "timerId": "t1"})
     assert answer.status_code == 400
-    assert "nothing is to be changed" in answer.json()["detail"]
+    assert "the request changes nothing" in answer.json()["detail"]
 
 
 def test_deleted_timer_is_canceled_for_good(server: Served) -> None:
