@@ -205,7 +205,7 @@ async def test_hanging_before_and_within_the_answer(receive: Any, client: Any) -
 
         receiver = await receive(script)
         exchange = await client.call(receiver.url, timeout_us=60_000)
-        assert exchange.outcome == NoResponse("TIMEOUT", "there was no complete answer within 0.06 s")
+        assert exchange.outcome == NoResponse("TIMEOUT", "no complete response within 0.06 s")
         assert exchange.duration_us >= 60_000
         assert exchange.sent_at is not None
         await receiver.closed.wait()

@@ -213,7 +213,7 @@ async def test_time_out_and_shutdown(receive: Any, client: Any) -> None:
 
     receiver = await receive(script)
     result = await send(client, receiver.url, timeout_us=50_000)
-    assert result.outcome == NoResponse("TIMEOUT", "there was no complete answer within 0.05 s")
+    assert result.outcome == NoResponse("TIMEOUT", "no complete response within 0.05 s")
     waiting = asyncio.ensure_future(send(client, receiver.url))
     await asyncio.sleep(0)
     await client.caller.close()

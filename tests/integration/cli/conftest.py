@@ -1,4 +1,4 @@
-"""A scripted server that speaks the contract over a real socket, for what a real one does only under duress."""
+"""A scripted server that implements the API over a real socket, for responses that a real one gives only under stress."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ MAIN = [sys.executable, "-u", "-c", "from tocsin.cli.app import main; main()"]
 
 
 class Ran(NamedTuple):
-    """What a command left behind."""
+    """The result of a command."""
 
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Its standard output as JSON."""
+        """The standard output as JSON."""
         return msgspec.json.decode(self.out)
 
 
 class ScriptedServer:
-    """Keeps timers in a dict. `script` are answers given first, whatever is asked; `rings` is all that came in."""
+    """Keeps timers in a dict. `script` are the responses to send first, whatever the request; `received` has all requests."""
 
     def __init__(self) -> None:
         self.url = ""
         self.script: list[ReceiverResponse] = []
-        self.rings: list[ReceivedCallback] = []
+        self.received: list[ReceivedCallback] = []
         self.timers: dict[tuple[str, str], dict[str, Any]] = {}
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -63,12 +63,12 @@ class ScriptedServer:
         self._loop.run_until_complete(receiver.stop())
         self._loop.close()
 
-    def _answer(self, ring: ReceivedCallback) -> ReceiverResponse:
-        self.rings.append(ring)
+    def _answer(self, request: ReceivedCallback) -> ReceiverResponse:
+        self.received.append(request)
         if self.script:
             return self.script.pop(0)
-        body = msgspec.json.decode(ring.body) if ring.body else {}
-        action = getattr(self, "_" + ring.path.removeprefix("/api/v1/").replace("/", "_"), None)
+        body = msgspec.json.decode(request.body) if request.body else {}
+        action = getattr(self, "_" + request.path.removeprefix("/api/v1/").replace("/", "_"), None)
         return action(body) if action else problem(404, "NOT_FOUND")
 
     def _timers_create(self, body: dict[str, Any]) -> ReceiverResponse:
@@ -104,18 +104,18 @@ class ScriptedServer:
 
 
 def answer(value: Any, status: int = 200) -> ReceiverResponse:
-    """A JSON answer."""
+    """A JSON response."""
     return ReceiverResponse(status, msgspec.json.encode(value))
 
 
 def problem(status: int, code: str, detail: str = "", **members: Any) -> ReceiverResponse:
-    """An error answer as the contract has it."""
+    """A problem response."""
     return answer({"title": code, "status": status, "error": code, "detail": detail, **members}, status)
 
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedServer]:
-    """A scripted server that listens."""
+    """A running scripted server."""
     server = ScriptedServer()
     server.start()
     yield server

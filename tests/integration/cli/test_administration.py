@@ -1,4 +1,4 @@
-"""Commands that need no server, and those that administer one."""
+"""Commands that need no server, and commands that administer one."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class TestKeys:
         connection.execute("DROP TABLE audit")
         connection.close()
         refused = tocsin("keys", "create", "--data-dir", "d")
-        assert (refused.code, "no key was made" in refused.err, refused.out) == (1, True, "")
+        assert (refused.code, "no key was created" in refused.err, refused.out) == (1, True, "")
         assert [key.key_id for key in stored_keys(tmp_path / "d")] == [key_id]
         revoked = tocsin("keys", "revoke", key_id, "--data-dir", "d")
-        assert (revoked.code, "is revoked, but the audit trail" in revoked.err) == (1, True)
+        assert (revoked.code, "is revoked, but the audit entry" in revoked.err) == (1, True)
         assert stored_keys(tmp_path / "d") == []
 
     @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ class TestKeys:
 
     def test_create_makes_a_store_only_where_somebody_said(self, tocsin, tmp_path):
         ran = tocsin("keys", "create")
-        assert (ran.code, "data/tocsin.db; name its folder with --data-dir" in ran.err) == (1, True)
+        assert (ran.code, "data/tocsin.db; give its folder with --data-dir" in ran.err) == (1, True)
         assert list(tmp_path.iterdir()) == []
         ran = tocsin("keys", "create", "--data-dir", "data")
-        assert (ran.code, "kept in sqlite:///data/tocsin.db" in ran.err) == (0, True)
+        assert (ran.code, "stored in sqlite:///data/tocsin.db" in ran.err) == (0, True)
         assert tocsin("keys", "create").code == 0
 
 
@@ -153,26 +153,26 @@ class TestConfig:
         assert "Warning: TOCSIN_PROT" in tocsin("config", "check").err
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             ('[egress]\nallow = ["10.0.0.0/99"]\n', "egress.allow (c.toml, line 2)"),
             ("shards = 99999999999\n", "at most 65536"),
         ],
     )
-    def test_check_finds_what_would_keep_the_server_from_starting(self, tocsin, tmp_path, content, said):
+    def test_check_finds_what_would_keep_the_server_from_starting(self, tocsin, tmp_path, content, message):
         (tmp_path / "c.toml").write_text(content)
         ran = tocsin("config", "check", "--config", "c.toml")
         assert ran.code == 2
-        assert said in ran.err
+        assert message in ran.err
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [(["--host", "no host"], "host: 'no host'"), (["--host", "192.0.2.1"], "192.0.2.1")],
     )
-    def test_serve_names_an_address_that_it_can_not_have(self, tocsin, arguments, said):
+    def test_serve_names_an_address_that_it_can_not_have(self, tocsin, arguments, message):
         ran = tocsin("serve", "--port", "0", *arguments)
         assert ran.code == 1
-        assert said in ran.err
+        assert message in ran.err
 
     def test_serve_refuses_wrong_settings_before_it_starts(self, tocsin):
         ran = tocsin("serve", "--log-format", "xml")
@@ -187,7 +187,7 @@ class TestNamespacesAndCluster:
             "namespaces", "create", "billing", "--retention", "7d", "--secret", "new", "--server", scripted.url
         )
         assert ran.code == 0, ran.err
-        body = msgspec.json.decode(scripted.rings[-1].body)
+        body = msgspec.json.decode(scripted.received[-1].body)
         assert body == {"name": "billing", "retention": "7d", "secret": body["secret"]}
         assert ran.out.rstrip().endswith(body["secret"])
 
@@ -196,7 +196,7 @@ class TestNamespacesAndCluster:
         assert (
             tocsin("namespaces", "update", "billing", "--pause", "--remove-secret", "--server", scripted.url).code == 0
         )
-        assert msgspec.json.decode(scripted.rings[-1].body) == {"name": "billing", "paused": True, "secret": None}
+        assert msgspec.json.decode(scripted.received[-1].body) == {"name": "billing", "paused": True, "secret": None}
         assert tocsin("namespaces", "update", "billing").code == 2
         assert tocsin("namespaces", "update", "billing", "--remove-secret", "--secret", "new").code == 2
 
@@ -256,5 +256,5 @@ class TestProgram:
         monkeypatch.setattr("tocsin.cli.output.print_json", broken)
         ran = tocsin("version", "--json")
         assert ran.code == 1
-        assert "unforeseen RuntimeError: surprise" in ran.err
+        assert "unexpected RuntimeError: surprise" in ran.err
         assert "Traceback" not in ran.err

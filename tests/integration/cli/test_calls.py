@@ -1,11 +1,12 @@
-"""`tocsin calls` against a scripted server: what is sent, what is shown, how failures end."""
+"""`tocsin calls` against a scripted server: requests, output, failures."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from tests.integration.cli.conftest import Answer, answer, problem
+from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.receiver import ReceiverResponse
 from tocsin.model.uuid7 import is_uuid7
 
 TENANT = "01985a3e-0000-7000-8000-000000000001"
@@ -63,8 +64,8 @@ def calls(tocsin, scripted, monkeypatch):
 
 
 def sent(scripted, index=-1):
-    ring = scripted.rings[index]
-    return ring.method, ring.path, msgspec.json.decode(ring.body) if ring.body else None
+    request = scripted.received[index]
+    return request.method, request.path, msgspec.json.decode(request.body) if request.body else None
 
 
 class TestTenant:
@@ -76,7 +77,7 @@ class TestTenant:
     def test_one_that_is_no_uuid7(self, tocsin):
         ran = tocsin("calls", "list", "--tenant", "6d1a1f1e-0000-4000-8000-000000000000")
         assert ran.code == 2
-        assert "no UUID v7" in ran.err
+        assert "not a UUID v7" in ran.err
 
     def test_new_ones(self, tocsin):
         made = {tocsin("calls", "new-tenant").out.strip() for _ in range(3)}
@@ -103,7 +104,7 @@ class TestSubmit:
                 "serviceCallId": CALL,
             },
         )
-        assert b"2.50" in scripted.rings[-1].body, "the body travels as it was written"
+        assert b"2.50" in scripted.received[-1].body, "the body travels as it was written"
         assert CALL in ran.out
         assert "Scheduled" in ran.out
 
@@ -179,20 +180,20 @@ class TestSubmit:
             assert ran.json() == FAILED
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
-            (["--at", "2027-01-01T00:00:00Z", "--in", "1s"], "contradict"),
+            (["--at", "2027-01-01T00:00:00Z", "--in", "1s"], "--at and --in conflict"),
             (["--in", "soon"], "--in: 'soon' is not a duration"),
-            (["--body", "hello"], """a plain text needs quotes: '"hello"'"""),
-            (["--id", "seventeen"], "no UUID v7"),
+            (["--body", "hello"], """quote a plain text: '"hello"'"""),
+            (["--id", "seventeen"], "not a UUID v7"),
             (["-H", "nonsense"], "write it as 'Name: value'"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, calls, scripted, arguments, said):
+    def test_wrong_usage_names_the_option_and_the_mend(self, calls, scripted, arguments, message):
         ran = calls("submit", "tea", HOOK, *arguments)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
-        assert not scripted.rings
+        assert message in ran.err
+        assert not scripted.received
 
     def test_refusals_name_the_field(self, calls, scripted):
         errors = [{"path": "requestSpec.url", "reason": "is no URL; begin with http:// or https://"}]
@@ -239,7 +240,7 @@ class TestGet:
         scripted.script = [answer(trace), answer(trace)]
         ran = calls("get", CALL, "--trace")
         assert ran.code == 0, ran.err
-        assert scripted.rings[-1].path == f"{PATH}/{CALL}/trace"
+        assert scripted.received[-1].path == f"{PATH}/{CALL}/trace"
         indents = {name: line.index(name) for line in ran.out.splitlines() for name in line.split() if name.isalpha()}
         assert indents["ExecutionStarted"] - indents["StartExecution"] == 2
         assert indents["StartExecution"] - indents["ServiceCallSubmitted"] == 2
@@ -262,7 +263,7 @@ class TestList:
         )  # fmt: skip
         assert ran.code == 0, ran.err
         query = "status=Failed&status=Succeeded&tag=a+b&from=2026-01-01T00%3A00%3A00Z&limit=2"
-        assert scripted.rings[-1].path == f"{PATH}?{query}"
+        assert scripted.received[-1].path == f"{PATH}?{query}"
         assert ran.out.count(CALL) == 2
         assert "HTTP_STATUS" in ran.out
         assert "--cursor c/1, or --all" in ran.err
@@ -272,7 +273,7 @@ class TestList:
         scripted.script = list(pages)
         ran = calls("list", "--all", "--json")
         assert [msgspec.json.decode(line)["status"] for line in ran.out.splitlines()] == ["Succeeded"] * 2 + ["Failed"]
-        assert scripted.rings[-1].path == f"{PATH}?limit=1000&cursor=n"
+        assert scripted.received[-1].path == f"{PATH}?limit=1000&cursor=n"
         scripted.script = list(pages)
         assert calls("list", "--all").out.count(CALL) == 3
 
@@ -283,14 +284,14 @@ class TestList:
 
 class TestChanges:
     def test_tag_and_untag(self, calls, scripted):
-        scripted.script = [Answer(204), Answer(204)]
+        scripted.script = [ReceiverResponse(204), ReceiverResponse(204)]
         assert calls("tag", CALL, "a/b ü").code == 0
         assert sent(scripted) == ("PUT", f"{PATH}/{CALL}/tags/a%2Fb%20%C3%BC", None)
         assert calls("untag", CALL, "starred").code == 0
         assert sent(scripted) == ("DELETE", f"{PATH}/{CALL}/tags/starred", None)
 
     def test_delete_goes_on_after_a_refusal(self, calls, scripted):
-        scripted.script = [problem(409, "SERVICE_CALL_NOT_SCHEDULED", "it has finished"), Answer(204)]
+        scripted.script = [problem(409, "SERVICE_CALL_NOT_SCHEDULED", "it has finished"), ReceiverResponse(204)]
         other = CALL[:-1] + "b"
         ran = calls("delete", CALL, other)
         assert ran.code == 1

@@ -46,7 +46,7 @@ class TestCreate:
         assert "order-17-reminder" in ran.stdout
         timer = scripted.timers["default", "order-17-reminder"]
         assert (timer["callbackUrl"], timer["payload"]) == (HOOK, {"order": 17})
-        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+        assert scripted.received[-1].headers["authorization"] == "Bearer tk_1_x"
 
     def test_says_why_not(self, scripted, command):
         scripted.script = [problem(400, "INVALID_INPUT", "no", errors=[{"path": "delay", "reason": "is too long"}])]

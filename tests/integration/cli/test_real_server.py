@@ -1,4 +1,4 @@
-"""The commands against `tocsin serve`, with timers that ring at `tocsin echo`'s kind of receiver."""
+"""The commands against `tocsin serve`, with timers that call a scripted receiver."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_a_create_that_is_repeated_is_one(cli, scripted):
     again = cli(*create, "--in", "50ms")
     assert (again.code, again.json()["status"]) == (0, "completed")
     assert "nothing was written" in again.err
-    assert len(scripted.rings) == 1
+    assert len(scripted.received) == 1
     kept = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "keep")
-    assert "It was kept" in kept.err
+    assert "was kept" in kept.err
     refused = cli("timers", "create", scripted.url, "--in", "1s", "--id", "once", "--on-conflict", "reject")
     assert (refused.code, "TIMER_EXISTS" in refused.err) == (1, True)
     wrong = cli("timers", "create", scripted.url, "--in", "1s", "--idempotency-key", "k")
-    assert (wrong.code, "--idempotency-key needs --id" in wrong.err) == (2, True)
+    assert (wrong.code, "--idempotency-key requires --id" in wrong.err) == (2, True)
 
 
 def test_refusals_name_field_and_mend(cli):
@@ -119,7 +119,7 @@ def test_namespaces_and_cluster(cli):
     assert cli("tenants", "rotate-secret", "01890a5d-ac96-774b-bcce-b302099a8057").out.startswith("whsec_")
     rotated = cli("namespaces", "rotate-secret", "billing", "--grace", "48h")
     assert rotated.out.startswith("whsec_")
-    assert "signs, too, until" in rotated.err
+    assert "keeps signing until" in rotated.err
     pending = cli("namespaces", "rotate-secret", "billing")
     assert (pending.code, "ROTATION_PENDING" in pending.err or "force" in pending.err) == (1, True)
     forced = cli("namespaces", "rotate-secret", "billing", "--grace", "0s", "--force", "--json").json()
@@ -148,9 +148,9 @@ def test_demo_plays_to_its_end(tmp_path):
     assert "attempt 2: 503" in ran.stdout
 
 
-@pytest.fixture(params=["as it comes", "nats and engine", "postgresql"])
+@pytest.fixture(params=["defaults", "nats and engine", "postgresql"])
 def surroundings(request, monkeypatch, tmp_path):
-    """What the agent stands on, as the environment says it."""
+    """Configures the agent's broker and database by environment variables."""
     if request.param == "nats and engine":
         monkeypatch.setenv("TOCSIN_BROKER", request.getfixturevalue("shared_nats").url)
         monkeypatch.setenv("TOCSIN_BROKER_PREFIX", uuid.uuid4().hex)
@@ -169,7 +169,7 @@ def test_demo_of_service_calls_plays_to_its_end(tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for text in ("HTTP_STATUS: HTTP 503", "CONNECTION_FAILED", "names the same call", "never made"):
         assert text in ran.stdout, text
-    assert ran.stdout.count("twice    GET came") == 1
+    assert ran.stdout.count("twice    GET received") == 1
     assert "ServiceCallSucceeded" in ran.stdout
 
 
@@ -188,8 +188,8 @@ class TestServiceCalls:
         assert waited.code == 0, waited.err
         assert "201 in" in waited.out
         assert '{"made": 1}' in waited.out
-        assert scripted.rings[-1].body == b'{"a": 1.50}'
-        assert scripted.rings[-1].headers["authorization"] == "Bearer secret"
+        assert scripted.received[-1].body == b'{"a": 1.50}'
+        assert scripted.received[-1].headers["authorization"] == "Bearer secret"
         shown = calls("get", call, "--json")
         assert "Bearer secret" not in shown.out
         assert [execution["response"]["status"] for execution in shown.json()["executions"]] == [201]
@@ -210,7 +210,7 @@ class TestServiceCalls:
         gone = calls("get", call)
         assert gone.code == 1
         assert "SERVICE_CALL_NOT_FOUND" in gone.err
-        assert not scripted.rings
+        assert not scripted.received
 
     def test_a_failing_one(self, calls, scripted):
         scripted.script = [ReceiverResponse(503, b"out of order")]

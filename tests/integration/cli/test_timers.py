@@ -1,4 +1,4 @@
-"""`tocsin timers` against a scripted server: what is sent, what is shown, how failures end."""
+"""`tocsin timers` against a scripted server: requests, output, failures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import socket
 import msgspec
 import pytest
 
-from tests.integration.cli.conftest import Answer, answer, problem
+from tests.integration.cli.conftest import answer, problem
+from tocsin.cli.receiver import ReceiverResponse
 
 HOOK = "http://hook.example/x"
 
 
 def last_body(scripted):
-    return msgspec.json.decode(scripted.rings[-1].body)
+    return msgspec.json.decode(scripted.received[-1].body)
 
 
 class TestCreate:
@@ -38,7 +39,7 @@ class TestCreate:
             "callbackTimeoutSeconds": 5,
             "retryPolicy": {"maxAttempts": 3, "initialInterval": "2s"},
         }
-        assert b"1.50" in scripted.rings[-1].body, "the payload travels as it was written"
+        assert b"1.50" in scripted.received[-1].body, "the payload travels as it was written"
         assert "pending" in ran.out
 
     def test_makes_an_id_when_none_is_given(self, tocsin, scripted):
@@ -72,28 +73,28 @@ class TestCreate:
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
         monkeypatch.setenv("TOCSIN_URL", scripted.url)
         assert tocsin("timers", "create", HOOK, "--in", "1s").code == 0
-        assert scripted.rings[-1].headers["authorization"] == "Bearer tk_1_x"
+        assert scripted.received[-1].headers["authorization"] == "Bearer tk_1_x"
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             ([HOOK], "--in"),
-            ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "either --in"),
+            ([HOOK, "--in", "1s", "--at", "2027-01-01T00:00:00Z"], "exactly one of --in"),
             ([HOOK, "--in", "soon"], "--in: 'soon' is not a duration; write it as 500ms"),
             ([HOOK, "--at", "2027-01-31T12:00:00"], "--at: '2027-01-31T12:00:00' has no time zone; add Z"),
             ([HOOK, "--in", "1s", "--payload", "hello"], "--payload: is not JSON"),
             ([HOOK, "--in", "1s", "--payload", "@missing"], "--payload: missing can't be read"),
             ([HOOK, "--in", "1s", "-H", "nonsense"], "write it as 'Name: value'"),
             ([HOOK, "--in", "1s", "--retry-for", "x"], "--retry-for"),
-            ([HOOK, "--in", "1s", "--server", "example"], "--server: 'example' is no address"),
+            ([HOOK, "--in", "1s", "--server", "example"], "--server: 'example' is not a URL"),
             ([], "Missing argument"),
             ([HOOK, "--inn", "1s"], "--in"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, tocsin, arguments, said):
+    def test_wrong_usage_names_the_option_and_the_mend(self, tocsin, arguments, message):
         ran = tocsin("timers", "create", *arguments)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
+        assert message in ran.err
         assert "Traceback" not in ran.err
 
 
@@ -126,8 +127,8 @@ class TestFailures:
         scripted.script = [busy, busy]
         assert tocsin("timers", "create", HOOK, "--in", "1s", "--server", scripted.url).code == 0
         assert len(paused) == 2
-        # Whatever became of the first ones, they are one create to the server.
-        assert len({json.loads(ring.body)["idempotencyKey"] for ring in scripted.rings[-3:]}) == 1
+        # Whatever the outcome of the first requests, the server treats all as one create.
+        assert len({json.loads(request.body)["idempotencyKey"] for request in scripted.received[-3:]}) == 1
 
     def test_but_not_for_ever(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
@@ -135,14 +136,14 @@ class TestFailures:
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
         assert ran.code == 1
         assert "SHARD_UNAVAILABLE" in ran.err
-        assert len(scripted.rings) == 7
+        assert len(scripted.received) == 7
 
     @pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b'{"error'])
     def test_something_else_than_a_tocsin_server(self, tocsin, scripted, body):
-        scripted.script = [Answer(404, body)]
+        scripted.script = [ReceiverResponse(404, body)]
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
         assert ran.code == 1
-        assert "is it a Tocsin server?" in ran.err
+        assert "check that it is a Tocsin server" in ran.err
 
     def test_nobody_there(self, tocsin):
         with socket.socket() as taken:

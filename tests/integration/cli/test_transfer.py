@@ -34,7 +34,7 @@ class TestImport:
         assert {name: ran.json()[name] for name in ("created", "failed", "report")} == {
             "created": 3_500, "failed": 0, "report": None,
         }  # fmt: skip
-        assert len(scripted.rings) == 4
+        assert len(scripted.received) == 4
         assert ids(scripted) == [f"t{i:05}" for i in range(3_500)]
         assert not (tmp_path / "t.jsonl.errors.jsonl").exists()
 
@@ -52,7 +52,7 @@ class TestImport:
             {"n": 1.5}, ["x", "y"], {"X-A": "1"}, 5,
         )  # fmt: skip
         assert "payload" not in scripted.timers["billing", "b"]
-        assert b"1.50" in scripted.rings[-1].body
+        assert b"1.50" in scripted.received[-1].body
 
     def test_standard_input(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("sys.stdin", io.StringIO(lines_of(timer(1))))
@@ -65,7 +65,7 @@ class TestImport:
         (tmp_path / "t.jsonl").write_text(lines_of(timer(1)) + "not json\n" + lines_of(bad, timer(3)))
         ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)
         assert ran.code == 1
-        assert "line 2: is no JSON object" in ran.err
+        assert "line 2: is not a JSON object" in ran.err
         assert "line 3: INVALID_INPUT: callbackUrl: is missing" in ran.err
         assert ids(scripted) == ["t00001", "t00003"]
         report = tmp_path / "t.jsonl.errors.jsonl"
@@ -119,24 +119,24 @@ class TestImport:
         assert len(scripted.timers) == 2_000
 
     @pytest.mark.parametrize(
-        ("name", "content", "said"),
+        ("name", "content", "message"),
         [
-            ("t.csv", "id,when\na,b\n", "the columns when are unknown"),
+            ("t.csv", "id,when\na,b\n", "unknown columns when"),
             ("t.jsonl", None, "can't be read"),
         ],
     )
-    def test_a_file_that_makes_no_sense(self, tocsin, tmp_path, name, content, said):
+    def test_a_file_that_makes_no_sense(self, tocsin, tmp_path, name, content, message):
         if content is not None:
             (tmp_path / name).write_text(content)
         ran = tocsin("timers", "import", name)
         assert ran.code == 2
-        assert said in ran.err
+        assert message in ran.err
 
     def test_csv_rows_that_can_not_be_read_name_their_line(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.csv").write_text(f"id,delay,callbackUrl,payload\na,1s,{HOOK},nonsense\nb,1s,{HOOK},1,2,3\n")
         ran = tocsin("timers", "import", "t.csv", "--server", scripted.url)
         assert ran.code == 1
-        assert "line 2: payload: 'nonsense' can't be read" in ran.err
+        assert "line 2: payload: 'nonsense' is not valid" in ran.err
         assert "line 3: has more cells" in ran.err
 
 

@@ -94,7 +94,7 @@ async def test_what_a_list_can_not_mean_is_refused_by_name(server: ServerProcess
     api = Api(server)
     status, problem = await api("timers/list", namespace="default", status=["pending", "done"])
     assert (status, problem["errors"][0]["path"]) == (400, "status[1]")
-    assert "is not one of pending, completed, failed, canceled" in problem["errors"][0]["reason"]
+    assert "must be one of pending, completed, failed, canceled" in problem["errors"][0]["reason"]
     for cursor in ("x", "AAAA", "=" * 40, "ü", "A" * 1_025):
         status, problem = await api("timers/list", namespace="default", cursor=cursor)
         assert (status, problem["error"], problem["errors"][0]["path"]) == (400, "INVALID_INPUT", "cursor"), cursor
@@ -195,7 +195,7 @@ async def test_a_misspelled_filter_does_not_silently_give_everything(server: Ser
             (client.build_request("GET", "/api/v1/cluster", params={"state": "dead"}), "there are none"),
             (
                 client.build_request("POST", "/api/v1/timers/list?state=failed", json={"namespace": "default"}),
-                "goes into the body",
+                "send the fields in the body",
             ),
         ):
             answer = await client.send(request)

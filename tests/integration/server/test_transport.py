@@ -115,5 +115,5 @@ def test_connections_leave_descriptors_for_callbacks(descriptors: int, wanted: i
 
 
 def test_more_connections_than_descriptors_are_refused_naming_the_mend() -> None:
-    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* at most 156"):
+    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* 156 or less"):
         connections_max(200, 2_000, 256)
