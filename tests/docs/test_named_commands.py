@@ -43,7 +43,7 @@ def test_commands_in_sentences_exist(page):
     assert {" ".join(words): wrong for words in named(page) if (wrong := unknown_parts(words))} == {}
 
 
-def test_what_there_is_not_is_noticed():
+def test_unknown_commands_and_options_are_detected():
     assert unknown_parts(["tocsin", "timers", "forget"]) == ["tocsin", "timers", "forget"]
     assert unknown_parts(["tocsin", "timers", "list", "--bogus"]) == ["--bogus"]
     assert unknown_parts(["make", "coffee"]) == ["coffee"]

@@ -30,7 +30,7 @@ def refused(failures: AuthFailures, address: str, times: int) -> int:
     return count
 
 
-def test_an_address_has_its_share_which_comes_back() -> None:
+def test_failures_are_limited_per_address_and_the_limit_recovers() -> None:
     clock = Clock()
     failures = AuthFailures(now_s=clock)
     assert refused(failures, "10.0.0.1", limits._BURST + 5) == 5
@@ -43,7 +43,7 @@ def test_an_address_has_its_share_which_comes_back() -> None:
     assert refused(failures, "2001:db8:0:1::1", 1) == 0
 
 
-def test_memory_is_bounded_and_the_log_rationed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_ADDRESSES_MAX", 50)
     clock, counted = Clock(), []
     failures = AuthFailures(counted.append, clock)

@@ -10,7 +10,7 @@ from tocsin.telemetry.agent_logs import WARNING_LINES_PER_SECOND_MAX, AgentLog
 from tocsin.telemetry.logs import REFUSED_PEER_LINES_PER_SECOND_MAX, EventLog
 
 
-def test_refused_peers_are_logged_in_rations_and_counted() -> None:
+def test_log_lines_about_refused_peers_are_limited_and_counted() -> None:
     now_s = 1.0
     with capture_logs() as lines:
         log = EventLog(lambda: now_s)
@@ -23,7 +23,7 @@ def test_refused_peers_are_logged_in_rations_and_counted() -> None:
     assert lines[-1]["log_level"] == "warning"
 
 
-def test_who_runs_the_agent_is_logged_however_much_fails_in_that_moment() -> None:
+def test_changes_of_the_agents_node_are_logged_even_during_many_failures() -> None:
     with capture_logs() as lines:
         log = AgentLog(lambda: 1.0)
         for _ in range(50):

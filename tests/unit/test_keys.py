@@ -51,7 +51,7 @@ def key(
         (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
     ],
 )
-def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
+def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
     reason = grant_refusal(made, maker)
     assert (reason is None) == (why_not is None), reason
     if why_not is not None:
@@ -71,19 +71,19 @@ def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey,
         (KeyRequest(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
-def test_bad_wishes_are_refused_with_all_bad_fields(wanted: KeyRequest, paths: list[str]) -> None:
+def test_invalid_keys_are_refused_with_all_bad_fields(wanted: KeyRequest, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         make(wanted, NOW)
     assert [error.path for error in refused.value.errors] == paths
 
 
-def test_the_secret_is_known_by_its_hash_alone() -> None:
+def test_only_the_hash_of_the_secret_is_stored() -> None:
     made, secret = make(KeyRequest(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
 
-def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
+def test_only_keys_within_the_callers_scope_are_listed_and_revoked() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -116,7 +116,7 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
     asyncio.run(run())
 
 
-def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
+def test_a_failed_audit_write_removes_the_new_key() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -131,7 +131,7 @@ def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
     asyncio.run(run())
 
 
-def test_there_is_an_end_to_keys() -> None:
+def test_the_number_of_keys_is_limited() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)

@@ -105,7 +105,7 @@ async def family(tmp_path: Path) -> AsyncIterator[Callable[..., Family]]:
         one.listener.close()
 
 
-async def test_all_are_started_and_end_in_order(
+async def test_all_workers_start_and_stop_in_order(
     family: Callable[..., Family], capfd: pytest.CaptureFixture[str]
 ) -> None:
     one = family("s r w 0")
@@ -120,7 +120,7 @@ async def test_all_are_started_and_end_in_order(
     assert (said + capfd.readouterr().out).count("Tocsin serves on http://x") == 1
 
 
-async def test_told_to_end_while_workers_begin_it_ends(
+async def test_a_stop_during_the_start_of_workers_is_obeyed(
     family: Callable[..., Family], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, make_process = asyncio.Event(), asyncio.create_subprocess_exec
@@ -140,13 +140,13 @@ async def test_told_to_end_while_workers_begin_it_ends(
     assert await one.end() == 0
 
 
-async def test_a_worker_that_never_gets_to_work_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_worker_that_fails_to_start_stops_all(family: Callable[..., Family]) -> None:
     one = family("3")
     async with asyncio.timeout(PATIENCE_S):
         assert await one.running == 3
 
 
-async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family]) -> None:
+async def test_a_missing_program_stops_all(family: Callable[..., Family]) -> None:
     one = family("", command=["/nonexistent/tocsin"])
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(PATIENCE_S):
@@ -154,7 +154,7 @@ async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family
     assert any("/nonexistent/tocsin" in entry.get("error", "") for entry in logs)
 
 
-async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(family: Callable[..., Family]) -> None:
+async def test_restarts_of_a_crashing_worker_are_delayed_increasingly(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
         one = family("s 7", workers=2, cluster_worker_pause="10ms", cluster_worker_pause_max="40ms")
         await one.until(lambda: len(one.pids(0)) > 4)
@@ -163,7 +163,7 @@ async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(fami
     assert pauses[:4] == [0.01, 0.02, 0.04, 0.04]
 
 
-async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Family]) -> None:
+async def test_a_worker_that_was_ready_is_restarted_soon(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
         one = family("s r 7", workers=2, cluster_worker_pause="10ms")
         await one.until(lambda: len(one.pids(0)) > 3)
@@ -171,7 +171,7 @@ async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Fa
     assert {entry["pause_s"] for entry in logs if "pause_s" in entry} == {0.01}
 
 
-async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follows(
+async def test_a_restart_replaces_each_worker_and_a_second_request_follows(
     family: Callable[..., Family],
 ) -> None:
     one = family("s r w 0")
@@ -188,7 +188,7 @@ async def test_a_restart_replaces_each_and_one_that_is_asked_for_meanwhile_follo
     assert await one.end() == 0
 
 
-async def test_a_restart_asked_for_during_the_start_waits_for_it(family: Callable[..., Family], tmp_path: Path) -> None:
+async def test_a_restart_requested_during_the_start_waits(family: Callable[..., Family], tmp_path: Path) -> None:
     one = family("f s r w 0")
     await one.until(lambda: len(one.pids(0)) == len(one.pids(1)) == 1)
     one.parent._roll_soon()
@@ -200,7 +200,7 @@ async def test_a_restart_asked_for_during_the_start_waits_for_it(family: Callabl
     assert await one.end() == 0
 
 
-async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
+async def test_a_restart_stops_at_a_worker_that_does_not_become_ready(
     family: Callable[..., Family], tmp_path: Path
 ) -> None:
     with structlog.testing.capture_logs() as logs:
@@ -217,7 +217,7 @@ async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
     assert any("given up" in entry["event"] for entry in logs)
 
 
-async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Family]) -> None:
+async def test_a_second_interrupt_kills_workers_that_do_not_stop(family: Callable[..., Family]) -> None:
     one = family("s r f")
     await one.all_ready()
     one.parent._interrupted()
@@ -226,7 +226,7 @@ async def test_the_second_interrupt_ends_who_does_not(family: Callable[..., Fami
         assert await one.running == 0
 
 
-async def test_a_line_tells_when_the_parent_is_gone() -> None:
+async def test_a_worker_detects_the_exit_of_its_parent() -> None:
     mine, theirs = socket.socketpair()
     line = Line(theirs.detach())
     line.say(STARTED)
@@ -241,7 +241,7 @@ async def test_a_line_tells_when_the_parent_is_gone() -> None:
     line.say(READY)
 
 
-def test_a_worker_knows_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_reads_its_number_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert place_of_worker() is None
     monkeypatch.setenv(VARIABLE, "2,5,6")
     assert place_of_worker() == (2, 5, 6)

@@ -41,12 +41,12 @@ async def restore_postgresql(url: str) -> list[str]:
     return ["--store", url, "--agent-database", url]
 
 
-async def test_a_data_folder(tmp_path: Path) -> None:
+async def test_a_data_folder_of_an_earlier_version_is_upgraded(tmp_path: Path) -> None:
     flags = restore_sqlite(tmp_path / "data")
     await check_server(ServerProcess(tmp_path / "data", *flags, env=SETTINGS), "sqlite")
 
 
-async def test_a_schema_of_postgresql(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_postgresql_schema_of_an_earlier_version_is_upgraded(tmp_path: Path, postgresql_url: str) -> None:
     flags = await restore_postgresql(postgresql_url)
     await check_server(ServerProcess(tmp_path / "data", *flags, env=SETTINGS), "postgresql")
 

@@ -209,7 +209,7 @@ def test_all_bad_fields_are_named_at_once(server: Served) -> None:
         ("namespaces/list", {"name": "default"}, "name"),
     ],
 )
-def test_other_calls_name_the_field_too(server: Served, call: str, sent: dict[str, Any], path: str) -> None:
+def test_bad_fields_of_other_operations_are_named(server: Served, call: str, sent: dict[str, Any], path: str) -> None:
     problem = assert_problem(server.post(call, sent), 400, "INVALID_INPUT")
     assert [bad["path"] for bad in problem["errors"]] == [path]
 
@@ -230,7 +230,7 @@ def test_other_calls_name_the_field_too(server: Served, call: str, sent: dict[st
     ],
 )
 @pytest.mark.parametrize("call", ["timers/create", "timers/batch/create"])
-def test_what_is_not_json_is_refused(server: Served, call: str, body: bytes, words: str) -> None:
+def test_bodies_that_are_not_json_are_refused(server: Served, call: str, body: bytes, words: str) -> None:
     answer = server.client.post(f"/api/v1/{call}", content=body, headers=JSON)
     assert answer.status_code == 400
     if call == "timers/create":
@@ -239,7 +239,7 @@ def test_what_is_not_json_is_refused(server: Served, call: str, body: bytes, wor
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"3"])
-def test_what_is_no_object_is_refused(server: Served, body: bytes) -> None:
+def test_bodies_that_are_not_objects_are_refused(server: Served, body: bytes) -> None:
     problem = assert_problem(server.client.post("/api/v1/timers/get", content=body, headers=JSON), 400, "INVALID_INPUT")
     assert problem["detail"].startswith("the body must be an object, not ")
 
@@ -256,7 +256,7 @@ def test_what_is_no_object_is_refused(server: Served, body: bytes) -> None:
         ({"content-type": 'Application/JSON; charset="UTF-8"'}, 200),
     ],
 )
-def test_only_json_is_taken(server: Served, headers: dict[str, str], status: int) -> None:
+def test_media_types_other_than_json_are_refused(server: Served, headers: dict[str, str], status: int) -> None:
     answer = server.client.post("/api/v1/timers/create", content=json.dumps(TIMER).encode(), headers=headers)
     assert answer.status_code == status
     if status == 415:
@@ -314,7 +314,9 @@ STRICT = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), STRICT, ids=[path for _, path, _ in STRICT])
-def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: str, path: str, body: Any) -> None:
+def test_query_parameters_of_an_operation_with_a_body_are_refused_by_name(
+    server: Served, method: str, path: str, body: Any
+) -> None:
     answer = server.client.request(method, f"/api/v1/{path}?status=failed&limit=10", json=body)
     problem = assert_problem(answer, 400, "INVALID_INPUT")
     reason = "is not a query parameter here; there are none: send the fields in the body"
@@ -325,7 +327,7 @@ def test_query_of_a_call_with_a_body_is_refused_by_name(server: Served, method: 
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_query_of_a_call_without_a_body_is_refused_by_name(server: Served, method: str) -> None:
+def test_query_parameters_of_an_operation_without_a_body_are_refused_by_name(server: Served, method: str) -> None:
     answer = server.client.request(method, "/api/v1/cluster?limit=10&cursor=x")
     assert answer.status_code == 400
     if method == "GET":
@@ -341,5 +343,5 @@ def test_query_of_a_call_without_a_body_is_refused_by_name(server: Served, metho
     "path",
     ["/healthz", "/readyz", "/metrics", "/docs", "/docs.js", "/docs.css", "/openapi.json", "/api/v1/docs"],
 )
-def test_probes_scrapers_and_browsers_may_ask_with_any_query(server: Served, path: str) -> None:
+def test_probes_metrics_and_documentation_ignore_the_query(server: Served, path: str) -> None:
     assert server.client.get(f"{path}?name[]=up&v=%FF&v=2").status_code == server.client.get(path).status_code == 200

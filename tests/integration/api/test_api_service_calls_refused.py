@@ -203,7 +203,7 @@ def test_bad_tag_in_the_path(server: Served, method: str, tag: str, words: str) 
 # ------------------------------------------------------------------ transport
 
 
-def test_a_body_has_to_be_json(server: Served) -> None:
+def test_a_submit_body_must_be_json(server: Served) -> None:
     refused(server.client.post(CALLS, content=b"{", headers=JSON), 400, "MALFORMED_BODY")
     refused(server.client.post(CALLS, content=b"", headers=JSON), 400, "MALFORMED_BODY")
     refused(server.client.post(CALLS, content=b"{}"), 415, "UNSUPPORTED_MEDIA_TYPE")
@@ -229,7 +229,7 @@ def test_sizes(server: Served) -> None:
     refused(server.client.post(CALLS, content=b" " * 300_000, headers=JSON), 413, "BODY_TOO_LARGE")
 
 
-def test_methods_that_are_not_there(server: Served) -> None:
+def test_unknown_methods_are_refused(server: Served) -> None:
     for path, allowed in (
         (CALLS, "POST, GET, HEAD"),
         (f"{CALLS}/{CALL_ID}", "GET, HEAD, DELETE"),
@@ -256,7 +256,7 @@ def test_methods_that_are_not_there(server: Served) -> None:
         "/api/tenants//service-calls",
     ],
 )
-def test_paths_that_lead_nowhere(server: Served, path: str) -> None:
+def test_unknown_paths_are_not_found(server: Served, path: str) -> None:
     refused(server.client.get(path), 404, "ROUTE_NOT_FOUND")
 
 
@@ -280,7 +280,7 @@ def test_an_unknown_call_is_not_found(server: Served, method: str, path: str, bo
     ],
 )
 @pytest.mark.parametrize(("method", "path", "body"), COMMANDS)
-def test_a_command_that_gets_no_answer(
+def test_a_command_without_reply_is_unavailable(
     server: Served, method: str, path: str, body: Any, fault: Exception, status: int, error: str
 ) -> None:
     server.agent.fault = fault
@@ -290,7 +290,7 @@ def test_a_command_that_gets_no_answer(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), READS)
-def test_a_store_that_is_away(server: Served, method: str, path: str, body: Any) -> None:
+def test_an_unavailable_store_is_reported(server: Served, method: str, path: str, body: Any) -> None:
     server.agent.fault = StoreUnavailable("secret detail")
     answer = server.client.request(method, path, json=body)
     assert "secret" not in refused(answer, 503, "STORE_FAILURE")["detail"]
@@ -298,7 +298,7 @@ def test_a_store_that_is_away(server: Served, method: str, path: str, body: Any)
 
 
 @pytest.mark.parametrize(("method", "path", "body"), COMMANDS)
-def test_an_answer_that_nobody_foresaw_is_an_internal_error(
+def test_an_unexpected_reply_is_an_internal_error(
     server: Served, method: str, path: str, body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.agent.reply = CommandRefused(CALL_ID, "WHAT_IS_THIS", "secret")
@@ -338,14 +338,14 @@ DONE = [202, 200, 200, 200, 204, 204, 204]
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
 @pytest.mark.parametrize(("method", "path", "body", "role"), ROUTES)
-def test_without_a_known_key_nothing_is_done(
+def test_requests_without_a_valid_key_have_no_effect(
     guarded: Served, method: str, path: str, body: Any, role: Role, headers: dict[str, str]
 ) -> None:
     refused(guarded.client.request(method, path, json=body, headers=headers), 401, "UNAUTHENTICATED")
     assert guarded.agent.commands == []
 
 
-def test_keys_touch_their_tenants_and_no_others(guarded: Served, keys: Keys) -> None:
+def test_keys_have_access_only_to_their_tenants(guarded: Served, keys: Keys) -> None:
     assert statuses(guarded, keys.add("w", Role.WRITE)) == DONE
     assert statuses(guarded, keys.add("t", Role.WRITE, tenants=(OTHER, TENANT))) == DONE
     assert statuses(guarded, keys.add("T", Role.WRITE, tenants=(TENANT.upper(),))) == DONE
@@ -356,14 +356,14 @@ def test_keys_touch_their_tenants_and_no_others(guarded: Served, keys: Keys) -> 
     assert statuses(guarded, keys.add("tr", Role.READ, tenants=(TENANT,))) == [403, 200, 404, 404, 403, 403, 403]
 
 
-def test_a_key_of_a_tenant_may_touch_no_namespace(guarded: Served, keys: Keys) -> None:
+def test_a_key_limited_to_a_tenant_has_no_access_to_namespaces(guarded: Served, keys: Keys) -> None:
     timer = {"namespace": "default", "id": "t", "delay": "1h", "callbackUrl": "https://a.example/"}
     headers = keys.add("t-only", Role.ADMIN, tenants=(TENANT,))
     refused(guarded.client.post("/api/v1/timers/create", json=timer, headers=headers), 403, "FORBIDDEN")
     refused(guarded.client.get("/api/v1/cluster", headers=headers), 403, "FORBIDDEN")
 
 
-def test_refusal_of_a_key_comes_before_the_body_is_looked_at(guarded: Served, keys: Keys) -> None:
+def test_a_key_is_refused_before_the_body_is_parsed(guarded: Served, keys: Keys) -> None:
     headers = keys.add("o2", Role.WRITE, tenants=(OTHER,))
     problem = refused(guarded.client.post(CALLS, content=b"{", headers={**headers, **JSON}), 403, "FORBIDDEN")
     assert problem["detail"] == "this key has no access to this tenant"
@@ -373,7 +373,7 @@ def test_refusal_of_a_key_comes_before_the_body_is_looked_at(guarded: Served, ke
 # ------------------------------------------------------------------ switched off
 
 
-def test_without_the_agent_its_paths_say_so(serve: Callable[..., Served]) -> None:
+def test_paths_of_a_disabled_agent_are_not_found(serve: Callable[..., Served]) -> None:
     server = serve(agent=False)
     for method, path, body, _ in ROUTES:
         problem = refused(server.client.request(method, path, json=body), 404, "ROUTE_NOT_FOUND")

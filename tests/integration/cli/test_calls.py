@@ -69,24 +69,24 @@ def sent(scripted, index=-1):
 
 
 class TestTenant:
-    def test_none_given_says_how_to_make_one(self, tocsin):
+    def test_a_missing_tenant_explains_how_to_create_one(self, tocsin):
         ran = tocsin("calls", "list")
         assert (ran.code, ran.out) == (2, "")
         assert "export TOCSIN_TENANT=$(tocsin calls new-tenant)" in ran.err
 
-    def test_one_that_is_no_uuid7(self, tocsin):
+    def test_a_tenant_that_is_not_a_uuid7_is_refused(self, tocsin):
         ran = tocsin("calls", "list", "--tenant", "6d1a1f1e-0000-4000-8000-000000000000")
         assert ran.code == 2
         assert "not a UUID v7" in ran.err
 
-    def test_new_ones(self, tocsin):
+    def test_new_tenants_are_unique(self, tocsin):
         made = {tocsin("calls", "new-tenant").out.strip() for _ in range(3)}
         assert len(made) == 3
         assert all(map(is_uuid7, made))
 
 
 class TestSubmit:
-    def test_sends_what_was_asked(self, calls, scripted):
+    def test_sends_the_request(self, calls, scripted):
         scripted.script = [SUBMITTED]
         ran = calls(
             "submit", "tea", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--body", '{"cups": 2.50}', "-H", "X-One: 1",
@@ -108,7 +108,7 @@ class TestSubmit:
         assert CALL in ran.out
         assert "Scheduled" in ran.out
 
-    def test_without_a_body_it_is_a_get_for_now(self, calls, scripted):
+    def test_without_a_body_it_is_a_get_due_now(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK).code == 0
         _, _, body = sent(scripted)
@@ -138,7 +138,7 @@ class TestSubmit:
         assert ran.code == 0, ran.err
         assert "Retrying, due" in ran.err
 
-    def test_sent_again_after_503_it_is_the_same_call(self, calls, scripted, monkeypatch):
+    def test_a_retry_after_503_submits_the_same_call(self, calls, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
         scripted.script = [problem(503, "COMMAND_UNANSWERED"), SUBMITTED]
         assert calls("submit", "tea", HOOK).code == 0
@@ -146,14 +146,14 @@ class TestSubmit:
         assert first == second
         assert is_uuid7(first["serviceCallId"])
 
-    def test_an_idempotency_key_needs_no_id(self, calls, scripted):
+    def test_an_idempotency_key_replaces_the_id(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK, "--idempotency-key", "order-17").code == 0
         _, _, body = sent(scripted)
         assert body["idempotencyKey"] == "order-17"
         assert "serviceCallId" not in body
 
-    def test_quiet_prints_the_id_alone(self, calls, scripted):
+    def test_quiet_prints_only_the_id(self, calls, scripted):
         scripted.script = [SUBMITTED]
         assert calls("submit", "tea", HOOK, "-q").out == CALL + "\n"
 
@@ -189,7 +189,7 @@ class TestSubmit:
             (["-H", "nonsense"], "write it as 'Name: value'"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, calls, scripted, arguments, message):
+    def test_usage_errors_name_the_option_and_the_remedy(self, calls, scripted, arguments, message):
         ran = calls("submit", "tea", HOOK, *arguments)
         assert (ran.code, ran.out) == (2, "")
         assert message in ran.err
@@ -204,7 +204,7 @@ class TestSubmit:
 
 
 class TestGet:
-    def test_shows_outcome_lag_and_log(self, calls, scripted):
+    def test_shows_outcome_lag_and_executions(self, calls, scripted):
         scripted.script = [answer(SUCCEEDED)]
         ran = calls("get", CALL.upper())
         assert ran.code == 0, ran.err
@@ -212,19 +212,19 @@ class TestGet:
         for text in ("200 in 24.5 ms", "+4.0 ms", "25.0 ms", "[redacted]", '{"cups":2}', EXECUTION, CORRELATION):
             assert text in ran.out, text
 
-    def test_a_failed_one_can_be_looked_at(self, calls, scripted):
+    def test_a_failed_call_can_be_shown(self, calls, scripted):
         scripted.script = [answer(FAILED)]
         ran = calls("get", CALL)
         assert ran.code == 0
         assert "HTTP_STATUS: HTTP 503" in ran.out
 
-    def test_an_unknown_one(self, calls, scripted):
+    def test_an_unknown_call_is_refused(self, calls, scripted):
         scripted.script = [problem(404, "SERVICE_CALL_NOT_FOUND", "no such call")]
         ran = calls("get", CALL)
         assert ran.code == 1
         assert "SERVICE_CALL_NOT_FOUND: no such call" in ran.err
 
-    def test_trace_is_indented_by_causes_also_within_one_instant(self, calls, scripted):
+    def test_trace_is_indented_by_causes_even_within_one_instant(self, calls, scripted):
         at = "2026-01-01T00:00:00Z"
         entries = [
             {"at": at, "kind": "service_calls", "name": "tea", "id": CALL, "detail": {"status": "Running"}},
@@ -255,7 +255,7 @@ class TestGet:
 
 
 class TestList:
-    def test_filters_travel_and_the_table_says_where_to_go_on(self, calls, scripted):
+    def test_filters_are_sent_and_the_table_shows_the_cursor(self, calls, scripted):
         scripted.script = [answer({"serviceCalls": [SUCCEEDED, FAILED], "nextCursor": "c/1"})]
         ran = calls(
             "list", "--status", "failed", "--status", "Succeeded", "--tag", "a b", "--from", "2026-01-01T01:00:00+01:00",
@@ -290,7 +290,7 @@ class TestChanges:
         assert calls("untag", CALL, "starred").code == 0
         assert sent(scripted) == ("DELETE", f"{PATH}/{CALL}/tags/starred", None)
 
-    def test_delete_goes_on_after_a_refusal(self, calls, scripted):
+    def test_delete_continues_after_a_refusal(self, calls, scripted):
         scripted.script = [problem(409, "SERVICE_CALL_NOT_SCHEDULED", "it has finished"), ReceiverResponse(204)]
         other = CALL[:-1] + "b"
         ran = calls("delete", CALL, other)
@@ -305,7 +305,7 @@ class TestHostileText:
     def steers(self, text):
         return any(letter in text for letter in "\x1b\x9b\u202e") or "[bold]" not in text
 
-    def test_what_a_receiver_answered_can_t_steer_the_terminal(self, calls, scripted):
+    def test_control_characters_of_a_response_are_escaped(self, calls, scripted):
         hostile, emoji = self.HOSTILE, "👩\u200d💻"
         failed = call(
             "Failed" + hostile,
@@ -326,7 +326,7 @@ class TestHostileText:
             assert not self.steers(ran.out)
             assert emoji in ran.out
 
-    def test_nor_what_a_trace_has(self, calls, scripted):
+    def test_control_characters_of_a_trace_are_escaped(self, calls, scripted):
         entry = {
             "at": "2026-01-01T00:00:05Z",
             "kind": "row" + self.HOSTILE,

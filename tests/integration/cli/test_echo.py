@@ -40,7 +40,7 @@ def invoke(connection, body=CALLBACK):
     return response.status, json.loads(content) if content else None
 
 
-def test_a_line_for_each_callback():
+def test_prints_a_line_for_each_callback():
     with echo() as (process, connection):
         assert invoke(connection) == (200, None)
         line = process.stdout.readline()
@@ -52,7 +52,7 @@ def test_a_line_for_each_callback():
         assert process.wait() == 0
 
 
-def test_json_for_programs():
+def test_prints_json_on_request():
     with echo("--json", "--status", "503") as (process, connection):
         assert invoke(connection)[0] == 503
         shown = json.loads(process.stdout.readline())
@@ -63,7 +63,7 @@ def test_json_for_programs():
         assert json.loads(process.stdout.readline())["lagMs"] < 0
 
 
-def test_a_service_call_is_shown_as_the_request_it_is():
+def test_a_service_call_is_printed_as_a_plain_request():
     with echo() as (process, connection):
         assert invoke(connection, {"cups": 2}) == (200, None)
         line = process.stdout.readline()
@@ -75,14 +75,14 @@ def test_a_service_call_is_shown_as_the_request_it_is():
         assert (shown["method"], shown["path"], shown["body"]) == ("POST", "/hook", "[1]")
 
 
-def test_fail_rate_counts_for_that_share():
+def test_fail_rate_selects_the_share_that_fails():
     with echo("--fail-rate", "1") as (_, connection):
         assert invoke(connection)[0] == 500
     with echo("--fail-rate", "0", "--status", "503") as (_, connection):
         assert invoke(connection)[0] == 200
 
 
-def test_reschedules_so_many_times_for_each_timer():
+def test_times_limits_reschedules_of_each_timer():
     with echo("--reschedule", "5s", "--times", "2") as (_, connection):
         answers = [invoke(connection)[1] for _ in range(3)]
         assert [bool(answer) for answer in answers] == [True, True, False]
@@ -91,7 +91,7 @@ def test_reschedules_so_many_times_for_each_timer():
         assert invoke(connection, {**CALLBACK, "timerId": "other"})[1]
 
 
-def test_quiet_says_how_many_come_in_a_second():
+def test_quiet_prints_the_rate_per_second():
     with echo("--quiet", "--json") as (process, connection):
         for _ in range(10):
             invoke(connection, {**CALLBACK, "executeAt": "2099-01-01T00:00:00Z", "attempt": 1})
@@ -101,14 +101,14 @@ def test_quiet_says_how_many_come_in_a_second():
 
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[1]"])
-def test_whatever_comes_is_answered(body):
+def test_any_body_gets_a_response(body):
     with echo() as (process, connection):
         connection.request("POST", "/x?y=1", body)
         assert connection.getresponse().status == 200
         assert "/x?y=1" in process.stdout.readline()
 
 
-def test_what_comes_can_t_steer_the_terminal():
+def test_control_characters_of_a_callback_are_escaped():
     hostile = "\x1b[2J\x9b\u202e"
     with echo() as (process, connection):
         invoke(connection, {**CALLBACK, "timerId": hostile, "payload": hostile})

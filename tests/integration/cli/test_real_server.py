@@ -12,7 +12,7 @@ from tests.integration.cli.conftest import MAIN
 from tocsin.cli.receiver import ReceiverResponse
 
 
-def test_a_timers_life(cli, scripted):
+def test_a_timer_is_created_updated_and_completed(cli, scripted):
     scripted.script = [ReceiverResponse(503), ReceiverResponse(200, b'{"ok": true}')]
     policy = ["--retry-attempts", "3", "--retry-initial", "100ms"]
     created = cli("timers", "create", scripted.url, "--in", "1h", "--id", "life", *policy, "--payload", '{"a": 1}')
@@ -38,7 +38,7 @@ def test_a_failing_timer_fails_the_watch(cli, scripted):
     assert "HTTP_404" in watched.out
 
 
-def test_a_create_that_is_repeated_is_one(cli, scripted):
+def test_a_repeated_create_makes_one_timer(cli, scripted):
     scripted.script = [ReceiverResponse(200)] * 2
     create = ("timers", "create", scripted.url, "--id", "once", "--idempotency-key", "tea-1", "--json")
     first = cli(*create, "--in", "100ms")
@@ -56,7 +56,7 @@ def test_a_create_that_is_repeated_is_one(cli, scripted):
     assert (wrong.code, "--idempotency-key requires --id" in wrong.err) == (2, True)
 
 
-def test_refusals_name_field_and_mend(cli):
+def test_refusals_name_the_field_and_the_remedy(cli):
     ran = cli("timers", "create", "ftp://x", "--in", "1s", "--timeout", "999")
     assert ran.code == 1
     assert "INVALID_INPUT" in ran.err
@@ -65,7 +65,7 @@ def test_refusals_name_field_and_mend(cli):
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_there_and_back(cli, tmp_path, form):
+def test_imported_timers_can_be_exported_and_imported_again(cli, tmp_path, form):
     assert cli("namespaces", "create", f"from-{form}", "--retention", "1d").code == 0
     assert cli("namespaces", "create", f"to-{form}").code == 0
     timers = [
@@ -141,7 +141,7 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     assert "Traceback" not in second.stderr
 
 
-def test_demo_plays_to_its_end(tmp_path):
+def test_demo_completes(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--plain"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "now completed, soon completed, retried completed, rescheduled completed, canceled canceled" in ran.stderr
@@ -164,7 +164,7 @@ def surroundings(request, monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("surroundings")
-def test_demo_of_service_calls_plays_to_its_end(tmp_path):
+def test_demo_of_service_calls_completes(tmp_path):
     ran = subprocess.run([*MAIN, "demo", "--agent"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for text in ("HTTP_STATUS: HTTP 503", "CONNECTION_FAILED", "names the same call", "never made"):
@@ -179,7 +179,7 @@ class TestServiceCalls:
         monkeypatch.setenv("TOCSIN_TENANT", cli("calls", "new-tenant").out.strip())
         return lambda *arguments: cli("calls", *arguments)
 
-    def test_a_calls_life(self, calls, scripted):
+    def test_a_call_is_submitted_tagged_and_completed(self, calls, scripted):
         scripted.script = [ReceiverResponse(201, b'{"made": 1}')]
         body = ["--body", '{"a": 1.50}', "-H", "Authorization: Bearer secret"]
         call = calls("submit", "life", scripted.url, "--in", "300ms", *body, "--tag", "x", "-q").out.strip()
@@ -204,7 +204,7 @@ class TestServiceCalls:
         assert late.code == 1
         assert "SERVICE_CALL_NOT_SCHEDULED" in late.err
 
-    def test_deleted_in_time(self, calls, scripted):
+    def test_a_scheduled_call_is_deleted(self, calls, scripted):
         call = calls("submit", "never", scripted.url, "--in", "1h", "-q").out.strip()
         assert calls("delete", call).code == 0
         gone = calls("get", call)
@@ -212,14 +212,14 @@ class TestServiceCalls:
         assert "SERVICE_CALL_NOT_FOUND" in gone.err
         assert not scripted.received
 
-    def test_a_failing_one(self, calls, scripted):
+    def test_a_failed_call_exits_with_an_error(self, calls, scripted):
         scripted.script = [ReceiverResponse(503, b"out of order")]
         ran = calls("submit", "bad", scripted.url, "--wait")
         assert ran.code == 1
         assert "the call failed: HTTP_STATUS: HTTP 503" in ran.err
         assert "out of order" in ran.out
 
-    def test_repetitions_and_contradictions(self, calls, scripted):
+    def test_a_repeated_submit_returns_the_call_and_a_different_one_conflicts(self, calls, scripted):
         once = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
         again = calls("submit", "a", scripted.url, "--idempotency-key", "k", "-q")
         assert (once.code, once.out) == (again.code, again.out) == (0, once.out)

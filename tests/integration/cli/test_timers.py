@@ -20,7 +20,7 @@ def last_body(scripted):
 
 
 class TestCreate:
-    def test_sends_what_was_asked_and_shows_the_timer(self, tocsin, scripted):
+    def test_sends_the_request_and_shows_the_timer(self, tocsin, scripted):
         ran = tocsin(
             "timers", "create", HOOK, "--in", "30s", "--id", "a", "--payload", '{"n": 1.50}', "-H", "X-One: 1",
             "--tag", "t", "--retry-attempts", "3", "--retry-initial", "2s", "--timeout", "5", "--server", scripted.url,
@@ -42,7 +42,7 @@ class TestCreate:
         assert b"1.50" in scripted.received[-1].body, "the payload travels as it was written"
         assert "pending" in ran.out
 
-    def test_makes_an_id_when_none_is_given(self, tocsin, scripted):
+    def test_generates_an_id_if_none_is_given(self, tocsin, scripted):
         ran = tocsin("timers", "create", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--json", "--server", scripted.url)
         assert re.fullmatch(r"[0-9a-f-]{36}", ran.json()["id"])
         assert ran.json()["executeAt"] == "2027-01-31T12:00:00Z"
@@ -52,7 +52,7 @@ class TestCreate:
         tocsin("timers", "create", HOOK, "--in", "1s", "--payload", "@payload.json", "--server", scripted.url)
         assert last_body(scripted)["payload"] == {"from": "file"}
 
-    def test_a_raw_body_is_text_or_any_bytes_of_a_file(self, tocsin, scripted, tmp_path):
+    def test_a_raw_body_is_text_or_the_bytes_of_a_file(self, tocsin, scripted, tmp_path):
         (tmp_path / "b.bin").write_bytes(b"\x00\xff")
         for arguments, sent in (
             (["--body", "<a/>", "--content-type", "text/xml"], {"text": "<a/>", "contentType": "text/xml"}),
@@ -65,11 +65,11 @@ class TestCreate:
         tocsin("timers", "update", "a", "--body", "x", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "body": {"text": "x"}}
 
-    def test_the_namespaces_policy_counts_again(self, tocsin, scripted):
+    def test_retry_default_removes_the_policy(self, tocsin, scripted):
         tocsin("timers", "update", "a", "--retry-default", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a", "retryPolicy": None}
 
-    def test_key_goes_along(self, tocsin, scripted, monkeypatch):
+    def test_key_is_sent(self, tocsin, scripted, monkeypatch):
         monkeypatch.setenv("TOCSIN_KEY", "tk_1_x")
         monkeypatch.setenv("TOCSIN_URL", scripted.url)
         assert tocsin("timers", "create", HOOK, "--in", "1s").code == 0
@@ -91,7 +91,7 @@ class TestCreate:
             ([HOOK, "--inn", "1s"], "--in"),
         ],
     )
-    def test_wrong_usage_names_the_option_and_the_mend(self, tocsin, arguments, message):
+    def test_usage_errors_name_the_option_and_the_remedy(self, tocsin, arguments, message):
         ran = tocsin("timers", "create", *arguments)
         assert (ran.code, ran.out) == (2, "")
         assert message in ran.err
@@ -99,7 +99,7 @@ class TestCreate:
 
 
 class TestFailures:
-    def test_the_fields_that_the_server_refuses_are_named(self, tocsin, scripted):
+    def test_fields_refused_by_the_server_are_named(self, tocsin, scripted):
         scripted.script = [
             problem(
                 400, "INVALID_INPUT", "…", errors=[{"path": "callbackUrl", "reason": "is no URL; begin with http://"}]
@@ -120,7 +120,7 @@ class TestFailures:
         assert ran.code == 1
         assert "--key or TOCSIN_KEY" in ran.err
 
-    def test_a_shard_that_changes_hands_is_waited_for(self, tocsin, scripted, monkeypatch):
+    def test_a_503_is_retried(self, tocsin, scripted, monkeypatch):
         paused = []
         monkeypatch.setattr("time.sleep", paused.append)
         busy = problem(503, "SHARD_UNAVAILABLE", "moving")
@@ -130,7 +130,7 @@ class TestFailures:
         # Whatever the outcome of the first requests, the server treats all as one create.
         assert len({json.loads(request.body)["idempotencyKey"] for request in scripted.received[-3:]}) == 1
 
-    def test_but_not_for_ever(self, tocsin, scripted, monkeypatch):
+    def test_retries_after_503_are_limited(self, tocsin, scripted, monkeypatch):
         monkeypatch.setattr("time.sleep", lambda pause_s: None)
         scripted.script = [problem(503, "SHARD_UNAVAILABLE", "moving")] * 100
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
@@ -139,13 +139,13 @@ class TestFailures:
         assert len(scripted.received) == 7
 
     @pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b'{"error'])
-    def test_something_else_than_a_tocsin_server(self, tocsin, scripted, body):
+    def test_a_server_other_than_tocsin_is_reported(self, tocsin, scripted, body):
         scripted.script = [ReceiverResponse(404, body)]
         ran = tocsin("timers", "get", "a", "--server", scripted.url)
         assert ran.code == 1
         assert "check that it is a Tocsin server" in ran.err
 
-    def test_nobody_there(self, tocsin):
+    def test_an_unreachable_server_exits_with_3(self, tocsin):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             ran = tocsin("timers", "get", "a", "--server", f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -162,10 +162,10 @@ class TestOthers:
             "namespace": "default", "timerId": "a", "executeAt": "2099-01-01T00:00:00Z", "tags": ["x"],
         }  # fmt: skip
 
-    def test_update_of_nothing_is_wrong_usage(self, tocsin):
+    def test_update_without_changes_is_a_usage_error(self, tocsin):
         assert tocsin("timers", "update", "a").code == 2
 
-    def test_delete_goes_on_after_a_refusal(self, tocsin, scripted):
+    def test_delete_continues_after_a_refusal(self, tocsin, scripted):
         tocsin("timers", "create", HOOK, "--in", "1h", "--id", "b", "--server", scripted.url)
         ran = tocsin("timers", "delete", "a", "b", "--server", scripted.url)
         assert ran.code == 1
@@ -173,7 +173,7 @@ class TestOthers:
         assert "b is canceled" in ran.err
         assert not scripted.timers
 
-    def test_list_shows_a_table_and_where_to_go_on(self, tocsin, scripted):
+    def test_list_prints_a_table_and_the_cursor(self, tocsin, scripted):
         for name in "abc":
             tocsin("timers", "create", HOOK, "--in", "1h", "--id", name, "--tag", "x", "--server", scripted.url)
         ran = tocsin("timers", "list", "--limit", "2", "--tag", "x", "--server", scripted.url)
@@ -206,13 +206,13 @@ class TestWatch:
         assert ran.json()["lastError"] == "HTTP_404"
         assert "failed: a" in ran.err
 
-    def test_one_without_history_is_gone_when_it_finished(self, tocsin, scripted):
+    def test_a_timer_without_history_is_gone_after_it_finished(self, tocsin, scripted):
         scripted.script = [self.state("pending"), problem(404, "TIMER_NOT_FOUND")]
         ran = tocsin("timers", "watch", "a", "--interval", "50ms", "--server", scripted.url)
         assert ran.code == 0
         assert "gone" in ran.out
 
-    def test_an_unknown_one_is_refused(self, tocsin, scripted):
+    def test_an_unknown_timer_is_refused(self, tocsin, scripted):
         assert tocsin("timers", "watch", "a", "--server", scripted.url).code == 1
 
     def test_by_tag(self, tocsin, scripted):

@@ -27,7 +27,7 @@ def ids(scripted):
 
 
 class TestImport:
-    def test_a_large_file_goes_in_batches(self, tocsin, scripted, tmp_path):
+    def test_a_large_file_is_imported_in_batches(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(3_500))))
         ran = tocsin("timers", "import", "t.jsonl", "--json", "--server", scripted.url)
         assert ran.code == 0, ran.err
@@ -59,7 +59,7 @@ class TestImport:
         assert tocsin("timers", "import", "-", "--server", scripted.url).code == 0
         assert ids(scripted) == ["t00001"]
 
-    def test_bad_rows_go_to_a_report_that_can_be_mended_and_imported(self, tocsin, scripted, tmp_path):
+    def test_failed_rows_go_to_a_report_that_can_be_corrected_and_imported(self, tocsin, scripted, tmp_path):
         bad = timer(2)
         del bad["callbackUrl"]
         (tmp_path / "t.jsonl").write_text(lines_of(timer(1)) + "not json\n" + lines_of(bad, timer(3)))
@@ -76,14 +76,14 @@ class TestImport:
         assert tocsin("timers", "import", "mended.jsonl", "--server", scripted.url).code == 0
         assert ids(scripted) == ["t00001", "t00002", "t00003"]
 
-    def test_a_refused_batch_fails_alone(self, tocsin, scripted, tmp_path):
+    def test_a_refused_batch_does_not_affect_others(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(1_500))))
         scripted.script = [problem(403, "FORBIDDEN", "not yours")]
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
         assert ran.code == 1
         assert (ran.json()["created"], ran.json()["failed"]) == (500, 1_000)
 
-    def test_a_server_that_goes_away_says_where_to_continue(self, tocsin, scripted, tmp_path):
+    def test_an_unreachable_server_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
 
         scripted.stop()
@@ -100,7 +100,7 @@ class TestImport:
         assert rest.json()["created"] == 1_000
         assert len(scripted.timers) == 5_000
 
-    def test_ctrl_c_says_where_to_continue(self, tocsin, scripted, tmp_path, monkeypatch):
+    def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
         waited = []
 
@@ -125,14 +125,14 @@ class TestImport:
             ("t.jsonl", None, "can't be read"),
         ],
     )
-    def test_a_file_that_makes_no_sense(self, tocsin, tmp_path, name, content, message):
+    def test_an_invalid_file_is_refused(self, tocsin, tmp_path, name, content, message):
         if content is not None:
             (tmp_path / name).write_text(content)
         ran = tocsin("timers", "import", name)
         assert ran.code == 2
         assert message in ran.err
 
-    def test_csv_rows_that_can_not_be_read_name_their_line(self, tocsin, scripted, tmp_path):
+    def test_invalid_csv_rows_name_their_line(self, tocsin, scripted, tmp_path):
         (tmp_path / "t.csv").write_text(f"id,delay,callbackUrl,payload\na,1s,{HOOK},nonsense\nb,1s,{HOOK},1,2,3\n")
         ran = tocsin("timers", "import", "t.csv", "--server", scripted.url)
         assert ran.code == 1
@@ -142,7 +142,7 @@ class TestImport:
 
 class TestRoundTrip:
     @pytest.mark.parametrize("form", ["csv", "jsonl"])
-    def test_what_was_exported_can_be_imported(self, tocsin, scripted, tmp_path, form):
+    def test_an_export_can_be_imported(self, tocsin, scripted, tmp_path, form):
         policy = {"maxAttempts": 3, "initialInterval": "2s"}
         payload = {"text": 'a "quoted", line\nand ünïcode', "n": 12345678901234567890}
         timers = [timer(i, payload=payload, tags=["x", "y"], retryPolicy=policy) for i in range(2_100)]
@@ -157,7 +157,7 @@ class TestRoundTrip:
         assert tocsin("timers", "import", out, "--server", scripted.url).code == 0
         assert scripted.timers == before
 
-    def test_finished_timers_do_not_ring_again_unless_told(self, tocsin, scripted, tmp_path):
+    def test_finished_timers_are_imported_only_on_request(self, tocsin, scripted, tmp_path):
         done = timer(1, status="failed", attempts=3, lastError="HTTP_500", namespace="default")
         (tmp_path / "t.jsonl").write_text(lines_of(done, timer(2)))
         ran = tocsin("timers", "import", "t.jsonl", "--server", scripted.url)

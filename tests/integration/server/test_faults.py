@@ -62,7 +62,7 @@ async def refused_start(server: ServerProcess) -> str:
     return server.log()
 
 
-async def test_a_thousand_timers_to_a_silent_host_do_not_hold_up_the_others(server: ServerProcess) -> None:
+async def test_a_thousand_timers_to_a_silent_host_do_not_delay_others(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with silent() as dead, Receiver(inbox) as receiver:
         timers = [
@@ -86,7 +86,7 @@ async def test_a_thousand_timers_to_a_silent_host_do_not_hold_up_the_others(serv
     await server.start()
 
 
-async def test_a_full_disk_refuses_writes_by_name_and_recovers_when_there_is_room(small_disk: Path) -> None:
+async def test_a_full_disk_refuses_writes_and_recovers(small_disk: Path) -> None:
     server, inbox = ServerProcess(small_disk / "data"), Inbox()
     async with Receiver(inbox) as receiver:
         await server.start()

@@ -39,7 +39,7 @@ def check_signature(call: Arrival) -> None:
     assert call.headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
 
 
-async def test_raw_bodies_arrive_byte_for_byte_and_signed_also_after_a_crash(tmp_path: Path) -> None:
+async def test_raw_bodies_are_delivered_byte_for_byte_and_signed_even_after_a_crash(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     await server.start()
     try:

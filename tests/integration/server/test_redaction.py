@@ -68,7 +68,7 @@ def stored(server: ServerProcess, timer_id: str) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.asyncio
-async def test_no_answer_has_a_credential(server: ServerProcess, tmp_path: Path) -> None:
+async def test_no_response_contains_a_credential(server: ServerProcess, tmp_path: Path) -> None:
     async with Client(server) as client:
         created = await client.post("create", timer())
         assert (created["callbackUrl"], created["headers"]) == (SHOWN_URL, SHOWN_HEADERS)
@@ -90,7 +90,7 @@ async def test_no_answer_has_a_credential(server: ServerProcess, tmp_path: Path)
 
 
 @pytest.mark.asyncio
-async def test_what_was_shown_can_be_sent_back(server: ServerProcess, tmp_path: Path) -> None:
+async def test_redacted_values_can_be_sent_back(server: ServerProcess, tmp_path: Path) -> None:
     async with Client(server) as client:
         await client.post("create", timer())
         changed = {"authorization": REDACTED, "x-plain": "changed"}
@@ -124,7 +124,7 @@ async def test_what_was_shown_can_be_sent_back(server: ServerProcess, tmp_path: 
 
 
 @pytest.mark.asyncio
-async def test_a_service_call_has_no_stored_secret_to_keep(server: ServerProcess) -> None:
+async def test_a_redacted_value_is_refused_in_a_service_call(server: ServerProcess) -> None:
     spec = {"method": "POST", "url": "http://127.0.0.1:9/", "headers": {"authorization": REDACTED}}
     path = "/api/tenants/01890a5d-ac96-774b-bcce-b302099a8057/service-calls"
     async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S) as client:

@@ -51,6 +51,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-def test_server_behaves_as_described(case: schemathesis.Case, url: str) -> None:
+def test_responses_match_the_openapi_document(case: schemathesis.Case, url: str) -> None:
     # A deleted timer stays visible on purpose.
     case.call_and_validate(base_url=url, excluded_checks=[use_after_free])

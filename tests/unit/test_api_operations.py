@@ -20,7 +20,7 @@ def test_names_and_routes_are_unique() -> None:
     assert len(set(routes)) == len(routes)
 
 
-def test_every_operation_says_who_may() -> None:
+def test_every_operation_declares_role_and_scope() -> None:
     for operation in OPERATIONS:
         assert (operation.role is None) == (operation.reach is Reach.OPEN), operation.name
         assert operation.summary
@@ -47,13 +47,13 @@ def test_every_error_has_a_status() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
-def test_foreign_errors_show_nothing_of_themselves(error: Exception) -> None:
+def test_unknown_errors_reveal_no_details(error: Exception) -> None:
     body = errors.problem(error, instance="/x", correlation_id="c-1", now_us=0)
     assert b"secret" not in body
     assert b"c-1" in body
 
 
-def test_retry_after_is_never_nought() -> None:
+def test_retry_after_is_never_zero() -> None:
     for seconds, header in ((0.0, b"1"), (0.2, b"1"), (1.2, b"2"), (30.0, b"30")):
         assert (b"retry-after", header) in errors.problem_headers(ShardUnavailable("moving", seconds))
 

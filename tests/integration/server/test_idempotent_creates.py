@@ -43,7 +43,7 @@ class Sender:
 
 
 @pytest.mark.slow
-async def test_of_creates_with_one_key_one_fires(server: ServerProcess) -> None:
+async def test_creates_with_one_idempotency_key_fire_once(server: ServerProcess) -> None:
     calls: Counter[str] = Counter()
     seen: list[dict[str, str]] = []
 

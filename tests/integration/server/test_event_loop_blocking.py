@@ -283,7 +283,7 @@ class Answering(socketserver.StreamRequestHandler):
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_answer_of_a_receiver_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_response_of_a_receiver_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
     receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answering)
     receiver.daemon_threads = True
@@ -312,7 +312,7 @@ def answered(browser: Browser, port: int, name: str) -> tuple[int, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_batch_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_batch_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
     for name, make in INPUTS.items():
         body = await asyncio.to_thread(make)
@@ -322,7 +322,7 @@ async def test_no_batch_holds_the_event_loop(server: Server, watch: Watch) -> No
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_page_or_form_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_page_or_form_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
     calls = await asyncio.to_thread(fill, browser)
     for name, expected, send in requests(browser, calls):
