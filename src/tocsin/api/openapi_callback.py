@@ -101,7 +101,7 @@ def _success(answer: Json) -> Json:
                 "examples": {
                     "done": {"value": {"ok": True}},
                     "failed": {"value": {"ok": False}},
-                    "again": {
+                    "rescheduled": {
                         "value": {"nextExecuteAt": "2027-02-01T12:00:00Z", "payload": {"order": 17, "reminder": 2}}
                     },
                 },

@@ -173,7 +173,7 @@ def _raw(body: RawBody) -> bytes:
 
 
 def _envelope_lines(invocation: Invocation) -> str:
-    """What the body would say, were it not raw. Ids may have any characters, and are percent-encoded UTF-8."""
+    """The headers with the envelope's fields. Ids may have any characters, and are percent-encoded UTF-8."""
     values = (
         invocation.namespace,
         quote(invocation.timer_id, safe=""),

@@ -218,13 +218,13 @@ class _PlainOutput:
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._printed: dict[str, tuple[str, int]] = {}
 
     def __call__(self) -> None:
         for scene in self._scenes.values():
             status, seen = self._printed.get(scene.name, ("", 0))
-            clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.name:<8}"
+            clock = f"{time.monotonic() - self._started:5.1f} s  {scene.name:<8}"
             if not status and scene.status:
                 output.print_plain(f"{clock} {scene.shows}")
             for line in scene.seen[seen:]:

@@ -50,7 +50,7 @@ class Scene:
 
 async def play(folder: Path, *, plain: bool, keep: bool) -> None:
     """Runs all scenes, with the server's data in `folder`. Raises Refused if one fails or hangs."""
-    # The live table would be torn by log lines; errors are still logged.
+    # Warnings would break up the live table; errors are still logged.
     configure_logging("warning" if plain else "error", "console")
     scenes = {scene.id: scene for scene in _scenes()}
     receiver = Receiver(_Responses(scenes))
@@ -164,13 +164,13 @@ class _PlainOutput:
 
     def __init__(self, scenes: dict[str, Scene]) -> None:
         self._scenes = scenes
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._printed: dict[str, tuple[str, int]] = {}
 
     def __call__(self) -> None:
         for scene in self._scenes.values():
             status, printed = self._printed.get(scene.id, ("", 0))
-            clock = f"{time.monotonic() - self._begun:5.1f} s  {scene.id:<12}"
+            clock = f"{time.monotonic() - self._started:5.1f} s  {scene.id:<12}"
             if not status and scene.status:
                 output.print_plain(f"{clock} {scene.shows}")
             for attempt in scene.attempts[printed:]:

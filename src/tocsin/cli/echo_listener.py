@@ -107,11 +107,11 @@ class RatePrinter:
 
     async def tick(self) -> None:
         """Prints until it is cancelled."""
-        before, begun = 0, time.monotonic()
+        before, started = 0, time.monotonic()
         while True:
             await asyncio.sleep(1)
             now = time.monotonic()
-            rate, before, begun = (self.count - before) / (now - begun), self.count, now
+            rate, before, started = (self.count - before) / (now - started), self.count, now
             lags, self._lags_us = sorted(self._lags_us), []
             if not rate:
                 continue
@@ -128,7 +128,7 @@ class Echo:
     def __init__(self, behaviour: Behaviour, printer: CallbackPrinter | RatePrinter) -> None:
         self.printer = printer
         self._behaviour = behaviour
-        self._begun_us = time.time_ns() // 1_000
+        self._started_us = time.time_ns() // 1_000
         self._rescheduled: OrderedDict[tuple[Any, Any], int] = OrderedDict()
         self._decode = msgspec.json.Decoder().decode
 
@@ -172,7 +172,7 @@ class Echo:
             execute_at = parse_instant(body["executeAt"])
         except (KeyError, TypeError, ValueError):
             return None
-        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._begun_us else None
+        return now_us - execute_at if body.get("attempt") == 1 and execute_at >= self._started_us else None
 
 
 def _text(callback: ReceivedCallback) -> str:

@@ -66,7 +66,7 @@ def export(
         "limit": PAGE_ROWS,
     }
     body = {name: value for name, value in body.items() if value is not None}
-    count, begun = 0, time.monotonic()
+    count, started = 0, time.monotonic()
     with Client(server, key) as client:
         # The first page before the file: a refused request must not leave an empty file behind.
         page = client.post_for(Page, "/timers/list", body)
@@ -79,7 +79,7 @@ def export(
                 if not page.cursor:
                     break
                 page = client.post_for(Page, "/timers/list", body | {"cursor": page.cursor})
-    took_s = max(1e-6, time.monotonic() - begun)
+    took_s = max(1e-6, time.monotonic() - started)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 
 

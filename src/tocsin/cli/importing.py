@@ -87,12 +87,12 @@ def import_timers(
     report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
-    begun = time.monotonic()
+    started = time.monotonic()
     with _opened(source) as stream, _Report(report_path) as report, Client(server, key) as client:
         read = _Reader(stream, _format(form, source), namespace, include_finished, from_line)
         with _progress(source) as advance:
             tally = _Importer(client, report, in_flight, advance).run(read)
-    took_s = max(1e-6, time.monotonic() - begun)
+    took_s = max(1e-6, time.monotonic() - started)
     _conclude(tally, report_path, took_s, as_json)
 
 

@@ -89,7 +89,7 @@ def update(
     ] = False,
     paused: Annotated[
         bool | None,
-        typer.Option("--pause/--resume", help="Stop firing its timers; fire them again.", show_default=False),
+        typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False),
     ] = None,
     answers: AnswersMode = None,
     retry_attempts: RetryAttempts = None,

@@ -40,15 +40,15 @@ class WindowLimit:
         self._most = most
         self._window_s = window_s
         self._now_s = now_s
-        self._begun_s = -window_s
+        self._window_started_s = -window_s
         self._taken = 0
         self._suppressed = 0
 
     def take(self) -> int | None:
         """None if this one is refused; else the number refused since the last grant."""
         now_s = self._now_s()
-        if now_s - self._begun_s >= self._window_s:
-            self._begun_s, self._taken = now_s, 0
+        if now_s - self._window_started_s >= self._window_s:
+            self._window_started_s, self._taken = now_s, 0
         if self._taken >= self._most:
             self._suppressed += 1
             return None

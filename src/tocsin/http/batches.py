@@ -1,6 +1,6 @@
 """Reads a large batch item by item, and yields to the event loop in between.
 
-One call of the decoder for 32 MB takes up to 400 ms, during which the event loop stands idle. Here the items' boundaries
+One call of the decoder for 32 MB takes up to 400 ms, during which the event loop is blocked. Here the items' boundaries
 are found first, in pieces; then each item is decoded by itself.
 """
 

@@ -1,4 +1,4 @@
-"""Reading request bodies: size and time limits, media type, JSON, and errors that name the field and the mend."""
+"""Reads request bodies: size and time limits, media type, JSON, and errors that name the field and what is accepted."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
         )
-    begun = receive().__await__()
+    started = receive().__await__()
     try:
-        step = begun.send(None)
+        step = started.send(None)
     except StopIteration as arrived:
         # The usual case: the body arrived with the headers. A timeout here would cost more than the rest of reading.
         message = arrived.value
@@ -91,7 +91,7 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
                 return body
         first: Awaitable[MutableMapping[str, Any]] = _Ready(message)
     else:
-        first = _Begun(begun, step)
+        first = _Started(started, step)
     try:
         async with asyncio.timeout(timeout_s):
             return await _read_parts(first, receive, size_max)
@@ -110,11 +110,11 @@ class _Ready:
         yield  # makes this a generator
 
 
-class _Begun:
+class _Started:
     """Continues an awaitable that was started by hand and stopped at `step`, the future that it waits for."""
 
-    def __init__(self, begun: Any, step: Any) -> None:
-        self._begun = begun
+    def __init__(self, started: Any, step: Any) -> None:
+        self._started = started
         self._step = step
 
     def __await__(self) -> Generator[Any, Any, MutableMapping[str, Any]]:
@@ -122,9 +122,9 @@ class _Begun:
             yield self._step
         except BaseException as thrown:
             # Usually the cancellation by the timeout, which must also end the server's own wait.
-            self._begun.throw(thrown)
+            self._started.throw(thrown)
             raise
-        return (yield from self._begun)  # type: ignore[no-any-return]
+        return (yield from self._started)  # type: ignore[no-any-return]
 
 
 async def _read_parts(first: Awaitable[MutableMapping[str, Any]], receive: Receive, size_max: int) -> bytes:

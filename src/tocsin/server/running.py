@@ -101,7 +101,7 @@ async def _serve(settings: Settings) -> int:
         await wanted.wait()
         for task in tasks:
             task.cancel()
-    log.info("shutdown started", in_flight="requests and callbacks finish first")
+    log.info("shutdown started", waiting_for="requests and callbacks in flight")
     await server.stop()
     return 0
 

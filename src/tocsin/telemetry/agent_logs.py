@@ -11,7 +11,7 @@ import structlog
 from tocsin.agent import events
 from tocsin.agent.events import AgentEvent
 from tocsin.ports import bus
-from tocsin.telemetry.logs import RateLimit, words
+from tocsin.telemetry.logs import RateLimit, event_phrase
 
 #: Warnings per second about single calls and messages; the next line has the number of suppressed ones.
 WARNING_LINES_PER_SECOND_MAX = 20
@@ -64,11 +64,11 @@ class AgentLog:
             level = logging.INFO
         if level == logging.DEBUG:
             if self._debug:
-                self._logger.debug(words(type(event).__name__), **_fields(event))
+                self._logger.debug(event_phrase(type(event).__name__), **_fields(event))
             return
         extra = {} if isinstance(event, _NEVER_SUPPRESSED) else self._warnings.grant()
         if extra is not None:
-            self._logger.log(level, words(type(event).__name__), **_fields(event), **extra)
+            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **extra)
 
 
 def _fields(event: AgentEvent) -> dict[str, Any]:

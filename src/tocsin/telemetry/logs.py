@@ -143,7 +143,7 @@ class EventLog:
         rate_limit = self._rate_limits.get(type(event))
         granted = {} if rate_limit is None else rate_limit.grant()
         if granted is not None and (level > logging.DEBUG or self._debug):
-            self._logger.log(level, words(type(event).__name__), **_fields(event), **granted)
+            self._logger.log(level, event_phrase(type(event).__name__), **_fields(event), **granted)
 
     def _attempt(self, event: events.AttemptFinished) -> None:
         if event.outcome == "failed" and (extra := self._failed_timers.grant()) is not None:
@@ -152,7 +152,7 @@ class EventLog:
             self._logger.debug("attempt finished", **_fields(event))
 
 
-def words(name: str) -> str:
+def event_phrase(name: str) -> str:
     """An event's name as words: `shard claimed` for `ShardClaimed`."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name).lstrip()
 
