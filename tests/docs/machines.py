@@ -1,4 +1,4 @@
-"""What each page finds on the machine that it is read on, and which blocks are not run, with the reason."""
+"""The environment of each page, and which blocks are not run, with the reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """What is there before the reader types the first command of a page."""
+    """The environment before the first command of a page."""
 
     #: Whether the page itself says how `tocsin` comes onto the PATH, as the first pages do; all others take it for granted.
     bare: bool = False

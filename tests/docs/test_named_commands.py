@@ -1,4 +1,4 @@
-"""Commands that are named within a sentence exist, with the flags that they are shown with."""
+"""Commands named in sentences exist, with their options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named(page):
 
 
 def unknown_parts(words):
-    """What of a command line there isn't: a target of the Makefile, a command, an option."""
+    """The parts of a command line that do not exist: a Makefile target, a command, an option."""
     if words[0] == "make":
         return [word for word in words[1:2] if word not in TARGETS]
     command = typer.main.get_command(app)

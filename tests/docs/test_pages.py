@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type is typed, and does what they show."""
+"""The pages' commands run, and print what the pages show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = [
 
 @pytest.fixture(scope="session")
 def namespaces():
-    """Skips where the system grants none."""
+    """Skips the test where the system allows no namespaces."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
     if shutil.which("unshare") is None or shutil.which("ip") is None:
@@ -38,7 +38,7 @@ def namespaces():
 
 
 def require_servers(machine):
-    """Skips where the machine lacks a server that the page needs."""
+    """Skips the test where the machine lacks a server that the page needs."""
     if machine.postgresql:
         PostgresServer().remove()
     if machine.mysql:

@@ -1,4 +1,4 @@
-"""Which tenants and namespaces a key may touch."""
+"""The scope of a key: tenants and namespaces."""
 
 from __future__ import annotations
 

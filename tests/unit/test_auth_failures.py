@@ -19,7 +19,7 @@ class Clock:
 
 
 def refused(failures: AuthFailures, address: str, times: int) -> int:
-    """How many of so many failures were one too many."""
+    """How many of these failures were refused."""
     count = 0
     for _ in range(times):
         try:

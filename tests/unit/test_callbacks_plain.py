@@ -1,4 +1,4 @@
-"""The bytes of a service call's request, and what is refused."""
+"""Composing and checking a service call's request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of a request: what is in them, and what can't get in."""
+"""Composing a callback's request, and refusing invalid headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of what goes by instants on a node whose wall clock may be set wrong."""
+"""The clock of a node whose wall clock may be set wrong."""
 
 from __future__ import annotations
 

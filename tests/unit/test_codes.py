@@ -1,4 +1,4 @@
-"""The table of codes has each one that can be met, with its status."""
+"""The table of error codes is complete, with the right statuses."""
 
 from __future__ import annotations
 

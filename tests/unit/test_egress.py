@@ -1,4 +1,4 @@
-"""The guard against server-side request forgery: tables of addresses, spellings and exceptions."""
+"""Protection against server-side request forgery: addresses, spellings and exceptions."""
 
 from __future__ import annotations
 

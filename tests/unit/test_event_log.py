@@ -1,4 +1,4 @@
-"""Lines of the log that others can cause at will come in rations."""
+"""Log lines that clients and peers can cause are rate-limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may make, see and revoke which API key, and which keys can be made at all."""
+"""Creating, listing and revoking API keys: scope and validation."""
 
 from __future__ import annotations
 

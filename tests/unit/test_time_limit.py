@@ -1,4 +1,4 @@
-"""A test whose coroutine waits for ever ends, whichever task runs when its time is over, and cleans up."""
+"""A test whose coroutine waits forever ends and cleans up, whichever task runs at the time limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read has no character that steers a terminal or a line."""
+"""Shown text contains no control or invisible characters."""
 
 from __future__ import annotations
 

@@ -73,13 +73,11 @@ class Routes:
 
 
 def direct_routes(
-    direct_operations: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
+    direct: dict[str, tuple[Begin, Encode]], routes: dict[tuple[str, str], Route]
 ) -> dict[bytes, DirectRoute]:
     """The direct routes by path, as in the request line."""
     return {
-        path.encode(): DirectRoute(
-            method.encode(), path, route.body_bytes_max, route, *direct_operations[route.operation.name]
-        )
+        path.encode(): DirectRoute(method.encode(), path, route.body_bytes_max, route, *direct[route.operation.name])
         for (method, path), route in routes.items()
-        if route.operation.name in direct_operations
+        if route.operation.name in direct
     }

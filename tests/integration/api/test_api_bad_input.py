@@ -1,4 +1,4 @@
-"""Everything a client can get wrong: a clear 400 (or its like) that names the field, and nothing written."""
+"""Invalid requests: each gets a 4xx that names the field, and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that no client should send, in any segmentation: what a connection may cost, and how often it is answered."""
+"""Hostile input in any segmentation: the limits of a connection, and one response per request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-setting
 
 
 class Transport(asyncio.Transport):
-    """Keeps what is written, and ends as a real one does: later."""
+    """Records what is written; reports its end later, as a real transport does."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
@@ -71,7 +71,7 @@ class Transport(asyncio.Transport):
 
 
 class Connection:
-    """A client's connection to an application, without a network between."""
+    """A client's connection to an application, without a network."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -88,8 +88,8 @@ class Connection:
         return cycle is not None and not cycle.response_complete
 
     async def send(self, data: bytes) -> None:
-        """Delivers a segment once the server reads; the property that holds after each: either an answer is owed or the
-        client's time is running."""
+        """Delivers a segment once the server reads. Checks after each: a response is due, or a time limit of the client
+        is running."""
         for _ in range(200):
             if not self.transport.paused or self.transport.closing:
                 break
@@ -106,13 +106,13 @@ class Connection:
         assert len(protocol.headers or ()) <= 201
 
     async def idle(self) -> None:
-        """Until nothing moves."""
+        """Runs the loop until nothing is pending."""
         for _ in range(60):
             await asyncio.sleep(0)
         self.check()
 
     def statuses(self) -> list[int]:
-        """Of all answers; whatever is no answer raises."""
+        """The statuses of all responses; raises for anything else."""
         return statuses(self.transport.sent)
 
 
@@ -207,7 +207,7 @@ def test_each_request_gets_one_response_however_its_bytes_are_split(
 
 
 def overhead(endless: bytes, begin: bytes, limits: ApiLimits | None = None) -> tuple[list[int], int, list[str]]:
-    """Answers to a request that goes on for up to 20 MB, how much of it was taken, and what was reported."""
+    """The responses to a request of up to 20 MB, the bytes that were read, and what was reported."""
     taken = 0
     reported: list[str] = []
 
@@ -256,7 +256,7 @@ def test_the_rest_of_a_refused_body_is_bounded_in_size_and_time() -> None:
 
 
 async def test_waits_for_a_client_time_out_even_while_bytes_arrive() -> None:
-    """Only a request or an answer is a sign of life."""
+    """Only complete requests and responses reset the time limit."""
     api = new_api()
     unauthorized = post(b"authorization: Bearer unknown\r\n")
     for begin, more, waits in (

@@ -1,4 +1,4 @@
-"""Creates on a condition, as a client sends them: `onConflict`, the header Idempotency-Key and the field."""
+"""Conditional creates over HTTP: `onConflict`, the header Idempotency-Key and the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "http
 
 
 def create(server: Served, *, key: str | None = None, whole: bool = True, **fields: Any) -> httpx.Response:
-    """`whole` takes the short way; a body in chunks the ordinary one."""
+    """`whole` takes the direct path; a body in chunks does not."""
     headers = {} if key is None else {"idempotency-key": key}
     sent = server.client.build_request("POST", "/api/v1/timers/create", json={**TIMER, **fields})
     content: Any = sent.read() if whole else iter([sent.read()])

@@ -1,4 +1,4 @@
-"""What the short way of a create has to share with every other way of HTTP/1.1."""
+"""The direct path of a create behaves like any other HTTP/1.1 request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create(timer_id: str, extra: bytes = b"", version: bytes = b"1.1", target: b
 
 
 def answers(text: bytes) -> list[tuple[int, str]]:
-    """Status and timer id (or error) of each answer in a stream."""
+    """Status and timer id (or error) of each response in a stream."""
     found = []
     while text:
         head, _, rest = text.partition(b"\r\n\r\n")

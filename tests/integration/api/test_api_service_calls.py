@@ -1,4 +1,4 @@
-"""Service calls over HTTP: what each route does with what is right."""
+"""The operations on service calls over HTTP: valid requests."""
 
 from __future__ import annotations
 

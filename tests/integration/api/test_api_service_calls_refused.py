@@ -1,4 +1,4 @@
-"""Service calls over HTTP: what is refused, and how."""
+"""The operations on service calls over HTTP: refused requests."""
 
 from __future__ import annotations
 

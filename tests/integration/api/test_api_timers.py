@@ -1,4 +1,4 @@
-"""The timer and namespace operations, as a client meets them."""
+"""The operations on timers and namespaces over HTTP."""
 
 from __future__ import annotations
 

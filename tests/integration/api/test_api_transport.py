@@ -1,4 +1,4 @@
-"""Sizes, methods, paths, correlation ids, failures of the service, and what is mounted beside the API."""
+"""Sizes, methods, paths, correlation ids, errors of the service, and the mounted application."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_unknown_path_and_wrong_method(server: Served) -> None:
 
 
 def test_an_encoded_path_is_another_path(server: Served) -> None:
-    """A proxy's rule about a path is not got around by writing it otherwise."""
+    """An encoded spelling of a path does not bypass a proxy's rule about it."""
     for sent in (b"GET /api/v1%2fcluster", b"GET /%6detrics", b"POST /api/v1/timers%2Fcreate"):
         answer = exchange(server, sent + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 404"), sent

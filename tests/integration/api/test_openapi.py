@@ -1,4 +1,4 @@
-"""The OpenAPI document: every server gives out the committed one, its examples work, and generators understand it.
+"""The OpenAPI document: every server serves the committed one, its examples work, and generators understand it.
 tests/integration/server/test_openapi_conformance.py checks a server against it."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DESCRIPTION = json.loads(COMMITTED)
 
 
 def resolve(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that stands alone, with the document's components beside it."""
+    """A self-contained schema that includes the document's components."""
     return {**schema, "components": document["components"]}
 
 
@@ -47,7 +47,7 @@ def test_every_server_serves_the_committed_document(serve: Callable[..., Served]
 
 
 def test_document_suits_client_generators() -> None:
-    """What makes generated clients send what nobody named, or lose a type."""
+    """The document has nothing that makes generated clients send unset fields or lose a type."""
     text = COMMITTED.decode()
     assert '"default":' not in text
     assert '"oneOf":' not in text

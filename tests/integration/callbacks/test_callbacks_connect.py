@@ -1,4 +1,4 @@
-"""Where a call goes: names, addresses, ports, certificates, and what is forbidden."""
+"""Connecting to a destination: names, addresses, ports, certificates, and egress rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOK = Response(200, b'{"ok":true}')
 
 
 def refused_port() -> int:
-    """A port that nobody listens on (any more)."""
+    """A port on which nothing listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         port: int = bound.getsockname()[1]
@@ -196,7 +196,7 @@ async def test_a_redirect_to_a_private_address_is_not_followed(receive: Any, cli
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Trusted by the clients of these tests, and by nobody else."""
+    """A certificate authority that only the clients of these tests trust."""
     return trustme.CA()
 
 

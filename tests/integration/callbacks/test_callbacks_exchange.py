@@ -1,4 +1,4 @@
-"""What the client makes of answers, good, odd and hostile."""
+"""Responses to callbacks: valid, unusual and hostile ones."""
 
 from __future__ import annotations
 

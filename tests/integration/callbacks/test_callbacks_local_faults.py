@@ -1,4 +1,4 @@
-"""What this machine's own shortages and stalls come to: never to a fault of the receiver."""
+"""Local shortages and stalls are never reported as faults of the receiver."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TOOK = Response(200, b'{"ok":true}')
 
 
 async def hang(peer: Peer) -> None:
-    """Takes the request and never answers."""
+    """Accepts the request and never responds."""
     await peer.request()
     await peer.closed_by_client()
 
 
 @contextmanager
 def no_descriptor_free() -> Iterator[None]:
-    """Every descriptor that the process may have is in use."""
+    """Uses up all file descriptors of the process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     gc.collect()
     taken = [os.open(os.devnull, os.O_RDONLY)]
@@ -77,7 +77,7 @@ async def test_an_attempt_without_a_connection_was_not_sent(receive: Any, client
 
 
 async def test_the_timeout_starts_when_a_connection_is_free(receive: Any, client_with: Any) -> None:
-    """A wait for this machine's own limit takes nothing from the receiver's time."""
+    """Waiting for a local limit does not count against the receiver's timeout."""
     free = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -131,7 +131,7 @@ def _readable(listening: socket.socket) -> None:
 
 
 async def test_without_a_local_port_nothing_was_sent(client: Any, monkeypatch: Any) -> None:
-    """The range of ports is the machine's; it is taken away where the loop dials."""
+    """The port range is global to the machine: the shortage is simulated where the loop connects."""
 
     async def no_port(*args: object, **options: object) -> None:
         raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
@@ -143,7 +143,7 @@ async def test_without_a_local_port_nothing_was_sent(client: Any, monkeypatch: A
 
 
 async def test_a_request_that_was_sent_is_never_reported_as_not_sent(receive: Any, client_with: Any) -> None:
-    """Its idle connection ended under it, and there was no room for a second one."""
+    """Its idle connection closed, and the limit left no room for a second one."""
 
     async def script(peer: Peer) -> None:
         await peer.request()

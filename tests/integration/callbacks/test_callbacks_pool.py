@@ -1,4 +1,4 @@
-"""Which connection a call takes, what happens when that one is dead, and how everything ends."""
+"""The connection pool: which connection an attempt uses, dead connections, and shutdown."""
 
 from __future__ import annotations
 

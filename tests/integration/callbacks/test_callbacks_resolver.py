@@ -1,4 +1,4 @@
-"""Names to addresses: what slow and dead names can't do to others, and what is remembered."""
+"""Name resolution: slow and dead names do not affect others; caching."""
 
 from __future__ import annotations
 

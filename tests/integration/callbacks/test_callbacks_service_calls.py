@@ -1,4 +1,4 @@
-"""Plain requests: what arrives, what comes back, and what is never sent twice."""
+"""Requests of service calls: delivery, results, and which are never sent twice."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_a_request_that_is_not_idempotent_is_not_replayed(method: str, rec
 
 
 async def test_a_closing_connection_is_not_reused(receive: Any, client: Any) -> None:
-    """Unasked data ends an idle connection, which is reported a moment later; what can't be sent twice must not go there."""
+    """Unsolicited data closes an idle connection, reported a moment later: non-idempotent requests must not use it."""
     receiver = await receive(keep_answering)
     assert (await send(client, receiver.url)).outcome == TOOK
     (connection,) = client.caller._calls._connections

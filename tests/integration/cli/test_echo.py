@@ -1,4 +1,4 @@
-"""`tocsin echo` as a process: what it prints and answers."""
+"""`tocsin echo` as a process: its output and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tocsin timers import` and `export`: large files, bad rows, interruptions, and the way there and back."""
+"""`tocsin timers import` and `export`: large files, bad rows, interruptions, round trips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and egress on a server that others can reach, while it runs."""
+"""Keys and egress on a public server, while it runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def make_key(server: ServerProcess, *flags: str) -> str:
 
 @pytest.fixture
 async def reachable(tmp_path: Path) -> AsyncIterator[tuple[ServerProcess, str]]:
-    """A server on all addresses, and the key of its administrator."""
+    """A server on all addresses, with an admin key."""
     server = ServerProcess(tmp_path / "data", "--host", "0.0.0.0", env=REFRESH)
     admin = await make_key(server, "--role", "admin")
     await server.start()
@@ -58,7 +58,7 @@ class Caller:
         return answer.status_code, answer.json() if answer.content else None
 
     async def until(self, status: int, path: str, **body: Any) -> None:
-        """Asks until the status is this: when a key begins and ends to count, nobody is told."""
+        """Repeats a request until it has this status: no event announces when a key takes effect."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self(path, **body))[0] != status:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The table of answers to a callback, row by row, at the real server."""
+"""The documented effect of each response to a callback, on a real server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reply(value: Any, status: int = 200) -> Reply:
 
 
 def later(seconds: float, **members: Any) -> Callable[[], Reply]:
-    """An answer that reschedules to so long after it was asked."""
+    """A response that reschedules by this much after the request."""
     return lambda: reply({"nextExecuteAt": format_instant(time.time_ns() // 1_000 + int(seconds * 1e6)), **members})
 
 

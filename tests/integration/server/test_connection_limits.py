@@ -1,4 +1,4 @@
-"""What is hardly HTTP: it is refused in our form, and costs neither memory nor a connection for long."""
+"""Invalid and slow clients: they get a problem response, and occupy neither memory nor a connection for long."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_head_in_pieces_is_assembled_even_after_a_large_body(server: Ser
 
 
 async def test_connections_beyond_the_limit_close_waiting_ones_and_are_counted(tmp_path: Path) -> None:
-    """Clients that keep connections with bytes after an answer keep out nobody, and callbacks go on."""
+    """Clients that keep connections open after a response do not lock out others, and callbacks continue."""
     server, inbox = ServerProcess(tmp_path / "data", env={"TOCSIN_API_CONNECTIONS_MAX": "20"}), Inbox()
     await server.start()
     async with contextlib.AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What breaks around the server: disks, files, receivers. Nothing is lost, and who is to blame is named."""
+"""Faults of disks, files and receivers: nothing is lost, and the error names the cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.server import ServerProcess
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MiB, where the machine lets us mount one."""
+    """A file system of 6 MiB, where the machine allows mounting one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = os.geteuid() == 0 and not subprocess.run(
@@ -33,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def silent() -> AsyncIterator[str]:
-    """The URL of a receiver that takes requests and never answers."""
+    """The URL of a receiver that accepts requests and never responds."""
     held: list[asyncio.StreamWriter] = []
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -47,7 +47,7 @@ async def silent() -> AsyncIterator[str]:
 
 
 def fill_up(folder: Path) -> None:
-    """Leaves no byte of the disk."""
+    """Fills the disk."""
     with contextlib.suppress(OSError), (folder / "filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(bytes(4_096))

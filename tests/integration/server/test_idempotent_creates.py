@@ -1,4 +1,4 @@
-"""Creates that are sent again, on the real server: at once, after the timer fired, after a crash, with secrets redacted."""
+"""Repeated creates on a real server: immediately, after the timer fired, after a crash, with redacted secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = {"authorization": "Bearer sk-live-1"}
 
 
 class Sender:
-    """Creates timers of one namespace that keeps no history."""
+    """Creates timers in one namespace without history."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""A timer's life through the front door: the real server, a real receiver."""
+"""The life of a timer over HTTP, with a real server and a real receiver."""
 
 from __future__ import annotations
 

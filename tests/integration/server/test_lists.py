@@ -1,4 +1,4 @@
-"""Lists, pages and history at the real server: filters, pages while timers ring, and what retention leaves."""
+"""Lists, pages and history on a real server: filters, pages while timers fire, and retention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = "http://127.0.0.1:9/"
 
 
 async def pages(api: Api, **filters: Any) -> list[dict[str, Any]]:
-    """All timers that match, page by page."""
+    """All matching timers, page by page."""
     timers: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:

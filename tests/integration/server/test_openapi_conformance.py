@@ -1,5 +1,5 @@
-"""A real server behaves as the committed OpenAPI document says, asked at random: what the document allows it takes, what the
-document doesn't allow it refuses, and all answers are as described."""
+"""A real server conforms to the committed OpenAPI document, tested with random requests: it accepts what the document allows,
+refuses what it doesn't allow, and all responses match their schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody is shown a credential of a timer, whatever the key, and nobody loses one by sending back what was shown."""
+"""No response contains a timer's credential, and sending a redacted value back keeps the stored one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def timer(timer_id: str = "paid", **fields: Any) -> dict[str, Any]:
 
 
 class Client:
-    """Looks into every answer."""
+    """Checks every response for credentials."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._client = httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S)
@@ -59,7 +59,7 @@ def harmless(text: str) -> str:
 
 
 def stored(server: ServerProcess, timer_id: str) -> tuple[str, dict[str, str]]:
-    """URL and headers as the database has them."""
+    """URL and headers as stored in the database."""
     with sqlite3.connect(server.data_dir / "tocsin.db") as database:
         for (record,) in database.execute("SELECT timer_record FROM timers WHERE timer_id = ?", (timer_id,)):
             found = json.loads(record)
