@@ -138,7 +138,11 @@ def _webhook(webhook: Json, schemas: Json) -> list[str]:
     lines = ["## The callback", "", webhook["description"], "", "[More about callbacks](callbacks.md).", ""]
     lines += ["| header | meaning |", "| --- | --- |"]
     lines += [f"| `{header['name']}` | {header['description']} |" for header in webhook["parameters"]]
-    lines += ["", "The body is a [Callback](#callback). The response's body may be a [CallbackAnswer](#callbackanswer):", ""]
+    lines += [
+        "",
+        "The body is a [Callback](#callback). The response's body may be a [CallbackAnswer](#callbackanswer):",
+        "",
+    ]
     lines += ["| response | meaning |", "| --- | --- |"]
     lines += [f"| {status} | {answer['description']} |" for status, answer in webhook["responses"].items()]
     return [*lines, ""]
