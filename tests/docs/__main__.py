@@ -22,7 +22,7 @@ from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 
-#: Commands that go on until somebody ends them, and what they print when they are ready. A second one of the same kind on
+#: Commands that run until they are stopped, and their output when they are ready. A second one of the same kind on
 #: a page takes the place of the first.
 SERVERS = {
     r"make run|tocsin serve": "serves on http",

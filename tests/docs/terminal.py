@@ -17,7 +17,7 @@ _END = "the block has ended"
 
 
 class CommandFailed(AssertionError):
-    """What a reader typed did not do what the page says."""
+    """A command did not do what the page says."""
 
 
 class Terminal:

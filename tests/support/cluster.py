@@ -131,7 +131,7 @@ async def owners(server: ServerProcess) -> Counter[str | None]:
 async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PATIENCE_S) -> None:
     """Polls until the condition holds."""
     async with asyncio.timeout(timeout_s):
-        while not await condition():  # noqa: ASYNC110 -- nobody tells a client who owns what: it has to ask
+        while not await condition():  # noqa: ASYNC110 -- clients get no notification of ownership: they poll
             await asyncio.sleep(0.1)
 
 
@@ -170,7 +170,7 @@ ANSWER_TIMEOUT_S = 15.0
 
 class AnyNode:
     """A client of a cluster: it asks a node that answers its port, and another when that one refuses the connection or
-    has asked it to leave. `gone` are nodes that it is told not to ask, as a load balancer would know."""
+    has asked it to leave. `gone` are the nodes to skip, as a load balancer would."""
 
     def __init__(self, servers: list[ServerProcess], seed: int) -> None:
         self._servers = servers
@@ -181,7 +181,7 @@ class AnyNode:
     async def post(self, path: str, body: Any) -> tuple[int, Any]:
         """Like Client, from any node. Raises OSError, EOFError or TimeoutError if a request was sent without a response."""
         while True:
-            # With nobody left, a load balancer asks any.
+            # If no node is left, a load balancer uses any.
             servers = [server for server in self._servers if server not in self.gone] or self._servers
             server = self._random.choice(servers)
             try:

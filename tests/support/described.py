@@ -1,6 +1,6 @@
 """Hooks for schemathesis: valid requests keep to what a schema can't say, so that the server has to take each of them.
 
-Nothing is asked of machines elsewhere: all that is called is a port of this one that nobody listens on.
+No other machine is called: all requests go to a local port on which nothing listens.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
             # The header means the same, and another value is refused.
             case.headers.pop("idempotency-key", None)
         if "dueAt" in case.body:
-            # Examples of single fields are put together, whatever the schema says of both.
+            # Examples of single fields are combined, even if the schema forbids the combination.
             case.body.pop("delay", None)
     if case.query:
         case.query = {name: value for name, value in case.query.items() if name != "cursor"}

@@ -136,7 +136,7 @@ def _programs() -> Path:
 
 
 def _as_nobody() -> list[str]:
-    """PostgreSQL refuses root. In a user namespace root looks like somebody else and still reads its own files."""
+    """PostgreSQL refuses to run as root. In a user namespace, root appears as another user and can read its files."""
     return ["unshare", "-U", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
 
 

@@ -135,7 +135,7 @@ class _Pair:
                 writer.write(data)
                 await writer.drain()
         finally:
-            # An end isn't heard through a silence, either.
+            # While data is dropped, the end of a connection is not forwarded either.
             await passing.wait()
         writer.write_eof()
 

@@ -361,14 +361,8 @@ class Api:
         """Status, headers and body of an error's response; logs errors whose text is withheld from the client."""
         kind = problem_kind(error)
         if kind.hidden:
-            _log.error(
-                "request failed: %s %s (correlation id %s)",
-                method,
-                path,
-                correlation_id,
-                exc_info=error,
-                extra={"correlation_id": correlation_id},
-            )
+            fields = {"method": method, "path": path, "correlation_id": correlation_id}
+            _log.error("request failed", exc_info=error, extra=fields)
         body = problem(error, instance=instance, correlation_id=correlation_id, now_us=self._clock.now_us())
         headers = [
             (b"content-type", PROBLEM_MEDIA_TYPE),

@@ -52,7 +52,10 @@ LEVELS: dict[type, int] = {
     events.WritesForwarded: logging.DEBUG,
 }
 
+#: Reasons for which a shard is lost without a fault.
 _ORDERLY_ENDS = frozenset({"released", "stopped"})
+#: Fields of the standard library's log records that are logged.
+_EXTRA_FIELDS = ("method", "path", "correlation_id")
 
 
 def configure_logging(level: str, form: str) -> None:
@@ -80,7 +83,8 @@ def configure_logging(level: str, form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(_EXTRA_FIELDS)],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
     root = logging.getLogger()

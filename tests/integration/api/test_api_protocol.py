@@ -166,7 +166,7 @@ def test_a_stopping_server_answers_pending_requests_and_closes() -> None:
         ending = threading.Thread(target=serve.close)
         ending.start()
         with pytest.raises(ConnectionError):
-            # Once it takes no connections, it has told those it has that it ends.
+            # Once the server accepts no connections, it has asked the existing ones to close.
             while True:
                 socket.create_connection((host, int(port)), timeout=PATIENCE_S).close()
         service.release()

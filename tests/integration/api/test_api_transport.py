@@ -188,7 +188,7 @@ def test_errors_of_the_service_become_problems(
     assert len(logged) == (1 if hidden else 0)
     if hidden:
         assert logged[0].exc_info is not None
-        assert answer.json()["correlationId"] in logged[0].getMessage()
+        assert answer.json()["correlationId"] == logged[0].correlation_id
         assert answer.json()["correlationId"] in answer.json()["detail"]
 
 
@@ -246,16 +246,16 @@ def test_errors_of_the_mounted_application_become_problems(
 
 
 def test_startup_and_shutdown_follow_the_server() -> None:
-    told: list[str] = []
+    hooks_called: list[str] = []
 
     async def startup() -> None:
-        told.append("startup")
+        hooks_called.append("startup")
 
     async def shutdown() -> None:
-        told.append("shutdown")
+        hooks_called.append("shutdown")
 
     api = make_api(FakeTimerService(), Keys(), startup=startup, shutdown=shutdown)
     with serving(api) as url:
         assert httpx.get(f"{url}/healthz").status_code == 200
-        assert told == ["startup"]
-    assert told == ["startup", "shutdown"]
+        assert hooks_called == ["startup"]
+    assert hooks_called == ["startup", "shutdown"]

@@ -176,7 +176,7 @@ class Client:
 
         def done(exchange: Exchange) -> None:
             if not returned:
-                self.broken_promises.append("done was called inside ring")
+                self.broken_promises.append("done was called inside invoke")
             if future.done():
                 self.broken_promises.append(f"done was called again: {exchange}")
             else:

@@ -160,7 +160,7 @@ async def test_a_request_that_was_sent_is_never_reported_as_not_sent(receive: An
     assert (exchange.outcome.code, exchange.sent_at is not None) == ("CONNECTION_CLOSED", True)
 
 
-# -- a process that stood still
+# -- a stalled process
 
 
 CALLING = """

@@ -71,9 +71,9 @@ class TestImport:
         report = tmp_path / "t.jsonl.errors.jsonl"
         entries = [json.loads(line) for line in report.read_text().splitlines()]
         assert [entry["line"] for entry in entries] == [2, 3]
-        mended = entries[1]["timer"] | {"callbackUrl": HOOK}
-        (tmp_path / "mended.jsonl").write_text(lines_of(entries[1] | {"timer": mended}))
-        assert tocsin("timers", "import", "mended.jsonl", "--server", scripted.url).code == 0
+        corrected = entries[1]["timer"] | {"callbackUrl": HOOK}
+        (tmp_path / "corrected.jsonl").write_text(lines_of(entries[1] | {"timer": corrected}))
+        assert tocsin("timers", "import", "corrected.jsonl", "--server", scripted.url).code == 0
         assert ids(scripted) == ["t00001", "t00002", "t00003"]
 
     def test_a_refused_batch_does_not_affect_others(self, tocsin, scripted, tmp_path):

@@ -238,11 +238,11 @@ async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_r
     server = ServerProcess(tmp_path / "data", env=REFRESH)
     await server.start()
     try:
-        stranger = Caller(server, None)
+        anonymous = Caller(server, None)
         local = {"id": "t", "callbackUrl": "http://127.0.0.1:9/", "delay": "1h"}
-        assert (await stranger("timers/create", namespace="default", **local))[0] == 200
+        assert (await anonymous("timers/create", namespace="default", **local))[0] == 200
         key = await make_key(server, "--role", "write")
-        await stranger.until(401, "namespaces/list")
+        await anonymous.until(401, "namespaces/list")
         status, problem = await Caller(server, key)("timers/create", namespace="default", **local)
         assert (status, problem.get("errors", [{}])[0].get("path")) == (400, "callbackUrl"), problem
         async with httpx.AsyncClient(base_url=server.url) as client:
@@ -253,7 +253,7 @@ async def test_on_loopback_keys_are_required_from_the_first_key_even_after_its_r
         code, _, err = await command("keys", "revoke", key.split("_")[1], "--data-dir", str(server.data_dir))
         assert code == 0, err
         await Caller(server, key).until(401, "namespaces/list")
-        assert (await stranger("namespaces/list"))[0] == 401
+        assert (await anonymous("namespaces/list"))[0] == 401
     finally:
         await server.stop()
 

@@ -54,7 +54,7 @@ ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     *((f"retried-{status}", [Reply(status), OK], "completed", 2, None) for status in (301, 307, 408, 425, 429, 500, 503)),
     ("redirect", [Reply(302, headers=("location: /elsewhere",))], "failed", 3, "HTTP_302"),
     *((f"final-{status}", [Reply(status), OK], "failed", 1, f"HTTP_{status}") for status in (400, 401, 404, 410, 422)),
-    ("final-whatever-it-says", [reply({"ok": True, "nextExecuteAt": "2099-01-01T00:00:00Z"}, 400)], "failed", 1, "HTTP_4"),
+    ("final-whatever-the-body", [reply({"ok": True, "nextExecuteAt": "2099-01-01T00:00:00Z"}, 400)], "failed", 1, "HTTP_4"),
     ("closed", [Reply(0), Reply(0), OK], "completed", 2, None),
 ]  # fmt: skip
 
@@ -179,7 +179,7 @@ async def test_a_receiver_reschedules_whether_it_is_ok_or_not(server: ServerProc
         assert payloads == {name: {"round": 1} for name in scripts} | {
             "payload": {"round": 2}, "null": None, "large": large
         }  # fmt: skip
-        # Attempts are counted anew after a reschedule.
+        # The count of attempts starts over after a reschedule.
         assert [call.body["attempt"] for call in receiver.calls["after-a-failure"]] == [1, 2, 1, 2]
 
 

@@ -182,7 +182,7 @@ async def test_receivers_that_answer_badly_fail_their_timers_with_the_reason(ser
         listener, url = await start(answer)
         listeners.append(listener)
         await api.create(name, url, retryPolicy=once)
-    # A status that says success is one, however much follows; what is too much is not read.
+    # A success status counts, whatever the size of the body; the excess is not read.
     listener, url = await start(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
     listeners.append(listener)
     await api.create("huge", url)

@@ -82,7 +82,7 @@ async def test_creates_with_one_idempotency_key_fire_once(server: ServerProcess)
         assert (made.headers.get("idempotency-replayed"), made.json()["status"]) == ("true", "completed")
         # They aren't stored any more.
         assert (await sender.create("l", "b", **shown)).json()["errors"][0]["path"] == "callbackUrl"
-        # One without a key is a new timer, and one that has ended without a trace is in nobody's way.
+        # A create without a key makes a new timer; one that finished without history does not conflict.
         assert (await sender.create(None, "c", url)).status_code == 200
         async with asyncio.timeout(PATIENCE_S):
             while (await sender.create(None, "c", url, onConflict="reject")).status_code == 409:  # noqa: ASYNC110

@@ -298,7 +298,7 @@ async def test_lag_is_measured_from_acceptance_if_the_instant_is_earlier(tmp_pat
             await receiver.count("t", 2)
             await server.kill()
             answer.set()
-            # What the next start loads was accepted when the store says.
+            # After a restart, acceptance is the time that the store recorded.
             await server.start()
             await api("namespaces/update", name="paused", paused=False)
             await api.settled("t", "completed")

@@ -107,19 +107,19 @@ async def test_retention_removes_only_finished_timers(tmp_path: Path) -> None:
     async with Receiver(inbox) as receiver:
         assert (await api("namespaces/create", name="short", retention="300ms"))[0] == 200
         await api.create("kept", receiver.url)
-        for name in ("rings", "canceled", "pending"):
-            await api.create(name, receiver.url, namespace="short", delay="0s" if name == "rings" else "1h")
+        for name in ("fires", "canceled", "pending"):
+            await api.create(name, receiver.url, namespace="short", delay="0s" if name == "fires" else "1h")
         await api("timers/delete", namespace="short", timerId="canceled")
         await inbox.count(2)
         await api.settled("kept", "completed")
         async with asyncio.timeout(PATIENCE_S):
-            for name in ("rings", "canceled"):
+            for name in ("fires", "canceled"):
                 while (await api("timers/get", namespace="short", timerId=name))[0] != 404:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         assert [timer["id"] for timer in await pages(api, namespace="short")] == ["pending"]
         assert (await api.get("kept"))["status"] == "completed"
         # Its id is free, and it is unknown to what changes timers.
-        status, problem = await api("timers/delete", namespace="short", timerId="rings")
+        status, problem = await api("timers/delete", namespace="short", timerId="fires")
         assert (status, problem["error"]) == (404, "TIMER_NOT_FOUND")
     assert await server.stop() == 0
 
