@@ -7,6 +7,14 @@ function element(name, properties, ...children) {
   return made;
 }
 
+// Bold text and code in a description, as elements.
+function inline(text) {
+  return text.split(/(\*\*[^*]+\*\*|`[^`]+`)/).map((part) => {
+    if (part.startsWith("**")) return element("strong", { textContent: part.slice(2, -2) });
+    return part.startsWith("`") ? element("code", { textContent: part.slice(1, -1) }) : part;
+  });
+}
+
 function resolver(description) {
   return function resolve(schema) {
     if (!schema || !schema.$ref) return schema || {};
@@ -50,7 +58,7 @@ function fieldTable(struct) {
     }
     return element("tr", {}, label,
       element("td", {}, element("code", { textContent: typeOf(field) })),
-      element("td", { textContent: field.description || "" },
+      element("td", {}, ...inline(field.description || ""),
         element("span", { className: "rule", textContent: rulesOf(field) })));
   });
   if (!rows.length) return element("p", { textContent: "No fields." });
@@ -66,7 +74,7 @@ function parameterTable(parameters) {
     return element("tr", {}, label,
       element("td", { textContent: parameter.in }),
       element("td", {}, element("code", { textContent: typeOf(parameter.schema) })),
-      element("td", { textContent: parameter.description || "" },
+      element("td", {}, ...inline(parameter.description || ""),
         element("span", { className: "rule", textContent: rules })));
   });
   const head = element("tr", {},
@@ -94,7 +102,7 @@ function responseTable(responses) {
       ? element("a", { href: `#schema-${refName(content.schema)}`, textContent: refName(content.schema) })
       : element("span", { textContent: mediaType || "none" });
     return element("tr", {}, element("td", {}, element("code", { textContent: status })),
-      element("td", { textContent: response.description.replaceAll("`", "") }), element("td", {}, shown));
+      element("td", {}, ...inline(response.description)), element("td", {}, shown));
   });
   const head = element("tr", {}, ...["Status", "When", "Body"].map((text) => element("th", { textContent: text })));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
@@ -105,7 +113,7 @@ function operationSection(path, method, operation, resolve) {
     element("h2", { textContent: operation.summary }),
     element("p", {}, element("span", { className: "method", textContent: method }),
       element("code", { textContent: path })),
-    element("p", { textContent: operation.description }));
+    element("p", {}, ...inline(operation.description)));
   const parameters = operation.parameters || [];
   if (parameters.length) section.append(element("h3", { textContent: "Parameters" }), parameterTable(parameters));
   const content = operation.requestBody && operation.requestBody.content["application/json"];
@@ -120,7 +128,7 @@ function operationSection(path, method, operation, resolve) {
 function schemaSection(name, schema) {
   const shown = schema.enum ? element("p", {}, element("code", { textContent: typeOf(schema) })) : fieldTable(schema);
   return element("section", { id: `schema-${name}` }, element("h2", { textContent: name }),
-    element("p", { textContent: schema.description || "" }), shown);
+    element("p", {}, ...inline(schema.description || "")), shown);
 }
 
 function link(href, textContent) {
@@ -133,7 +141,8 @@ function render(description) {
   const main = document.getElementById("description");
   const title = element("h1", { textContent: description.info.title });
   title.append(element("small", { textContent: description.info.version }));
-  main.replaceChildren(title, element("p", { textContent: description.info.description }),
+  const about = description.info.description.split("\n\n").map((part) => element("p", {}, ...inline(part)));
+  main.replaceChildren(title, ...about,
     element("p", {}, link("openapi.json", "OpenAPI 3.1 document")));
   for (const tag of description.tags) {
     contents.append(element("h2", { textContent: tag.name }));
@@ -160,7 +169,7 @@ async function begin() {
     if (!answer.ok) throw new Error(`the server responded ${answer.status}`);
     render(await answer.json());
   } catch (error) {
-    main.replaceChildren(element("p", { textContent: `The description could not be read: ${error.message}` }));
+    main.replaceChildren(element("p", { textContent: `The API description could not be loaded: ${error.message}` }));
   }
 }
 
