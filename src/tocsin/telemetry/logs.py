@@ -127,7 +127,7 @@ class EventLog:
         self._logger = structlog.get_logger("tocsin.engine")
         self._debug = logging.getLogger().isEnabledFor(logging.DEBUG)
         self._failed_timers = RateLimit(now_s, FAILED_TIMER_LINES_PER_SECOND_MAX)
-        # Anybody who reaches the port can be refused, and what this machine lacks all timers lack: as often as they like.
+        # Events that others can cause at any rate, or that affect all timers at once.
         self._rate_limits: dict[type, RateLimit] = {
             events.PeerRefused: RateLimit(now_s, REFUSED_PEER_LINES_PER_SECOND_MAX),
             events.AttemptNotSent: RateLimit(now_s, NOT_SENT_LINES_PER_SECOND_MAX),
