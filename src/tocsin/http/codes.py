@@ -40,7 +40,7 @@ CODES: dict[str, ErrorCode] = {
     "TOO_MANY_TAGS": ErrorCode(
         400,
         "The service call already has the maximum number of tags.",
-        "Remove a tag first. The setting `agent.tags_max` is the limit.",
+        "Remove a tag first.",
         "a service call has at most 16 tags",
     ),
     "UNAUTHENTICATED": ErrorCode(
@@ -66,7 +66,7 @@ CODES: dict[str, ErrorCode] = {
         404,
         "No namespace has this name.",
         "Create it with `namespaces/create`, or correct the name.",
-        "no namespace 'orders'; create it first with namespaces/create",
+        "there is no namespace 'orders'; create it first with namespaces/create",
     ),
     "SERVICE_CALL_NOT_FOUND": ErrorCode(
         404,
@@ -133,7 +133,7 @@ CODES: dict[str, ErrorCode] = {
         409,
         "A namespace with this name exists.",
         "Use it, or change it with `namespaces/update`.",
-        "namespace 'orders' exists already",
+        "a namespace 'orders' already exists",
     ),
     "SERVICE_CALL_NOT_SCHEDULED": ErrorCode(
         409,
@@ -172,7 +172,7 @@ CODES: dict[str, ErrorCode] = {
         429,
         "A queue has reached its limit. Nothing was accepted.",
         f"{_RETRY} If the error persists, lower the request rate.",
-        "10000 writes are waiting already (pending_writes_max); try again later",
+        "10000 writes are already waiting (pending_writes_max); try again later",
     ),
     "TOO_MANY_FAILURES": ErrorCode(
         429,
@@ -183,8 +183,7 @@ CODES: dict[str, ErrorCode] = {
     "HEADERS_TOO_LARGE": ErrorCode(
         431,
         "The request has too many headers, or its headers are too large.",
-        "Send fewer or shorter headers. Settings: `api.headers_max`, `api.header_bytes_max`, "
-        "`api.request_head_bytes_max`.",
+        "Send fewer or shorter headers.",
         "at most 100 headers with 32768 bytes in total are accepted",
     ),
     "INTERNAL": ErrorCode(
@@ -197,13 +196,13 @@ CODES: dict[str, ErrorCode] = {
         503,
         "The timer's shard temporarily has no owner, or the outcome of the write is unknown.",
         f"{_RETRY} A create with an idempotency key is safe to repeat.",
-        "shard 3 changed hands; try again",
+        "shard 3 changed its owner; try again",
     ),
     "REQUEST_EXPIRED": ErrorCode(
         503,
         "The request exceeded its time budget while it waited. Nothing was written.",
         f"{_RETRY} If this happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
-        "the time budget ran out before it could be written",
+        "the request's time budget ran out; nothing was written",
     ),
     "CLUSTER_UPGRADING": ErrorCode(
         503,

@@ -36,7 +36,10 @@ AGENT_COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_agent_dead_letters": (("subscriber", "type"), "Messages whose deliveries were exhausted."),
     "tocsin_agent_broker_disconnects": ((), "Lost connections to the broker."),
     "tocsin_agent_starts": ((), "Starts of the agent on this node, where several nodes share it."),
-    "tocsin_agent_leases_lost": ((), "Leader leases that this node lost to another node before it released them."),
+    "tocsin_agent_leadership_losses": (
+        (),
+        "Times that this node lost the agent's leadership to another node before it released it.",
+    ),
     "tocsin_agent_step_failures": (("step",), "Failed steps of the agent's background work, which are retried."),
     "tocsin_agent_purged": (("kind",), "Rows removed by retention: calls or messages."),
 }
@@ -120,7 +123,7 @@ _HANDLERS: dict[type, _Handler] = {
     events.MessageSuspended: lambda m, e: m.count("tocsin_agent_messages_suspended", e.type),  # type: ignore[union-attr]
     events.AgentPurged: lambda m, e: m.count("tocsin_agent_purged", e.kind, by=e.rows),  # type: ignore[union-attr]
     events.AgentStarted: lambda m, e: m.count("tocsin_agent_starts"),
-    events.AgentLost: lambda m, e: m.count("tocsin_agent_leases_lost"),
+    events.AgentLost: lambda m, e: m.count("tocsin_agent_leadership_losses"),
     events.AgentStepFailed: lambda m, e: m.count("tocsin_agent_step_failures", e.step),  # type: ignore[union-attr]
     bus.DeliveryFailed: lambda m, e: m.count("tocsin_agent_delivery_failures", e.subscriber, e.type),  # type: ignore[union-attr]
     bus.DeadLettered: lambda m, e: m.count("tocsin_agent_dead_letters", e.subscriber, e.type),  # type: ignore[union-attr]
