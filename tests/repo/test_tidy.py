@@ -44,14 +44,42 @@ def test_lock_files_pin_with_hashes_and_without_addresses() -> None:
         assert "://" not in text
 
 
+def anchors(page: Path) -> set[str]:
+    """The fragments by which links can name a place on the page."""
+    prose = re.sub(r"^ *```.*?^ *```", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)]
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    return slugs | set(re.findall(r'id="([^"]+)"', prose))
+
+
 def test_links_between_pages_resolve() -> None:
-    dead = [
-        (str(page), target)
-        for page in PAGES
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(page))
-        if "://" not in target and not (ROOT / page.parent / target).exists()
-    ]
+    dead = []
+    for page in PAGES:
+        for target, fragment in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", read(page)):
+            if "://" in target:
+                continue
+            path = (ROOT / page.parent / target).resolve() if target else ROOT / page
+            known = path.exists() and (
+                path.suffix != ".md" or not fragment or fragment in anchors(path.relative_to(ROOT))
+            )
+            if not known:
+                dead.append((str(page), target, fragment))
     assert dead == []
+
+
+def test_files_that_contributing_names_exist() -> None:
+    named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path("CONTRIBUTING.md")))
+    assert named
+    made = ("build/", ".venv/")  # by make
+    missing = [
+        name
+        for name in named
+        if "NAME" not in name
+        and "NNNN" not in name
+        and not name.startswith(made)
+        and not any(True for folder in (ROOT, ROOT / "src" / "tocsin") for _ in folder.glob(name))
+    ]
+    assert missing == []
 
 
 def test_files_are_limited_in_length() -> None:
@@ -81,10 +109,15 @@ def test_no_product_code_blocks_in_sleep() -> None:
     ] == []
 
 
+def test_decision_records_are_numbered_without_gaps() -> None:
+    records = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
+
+
 def test_every_decision_record_has_a_decision() -> None:
     for path in (ROOT / "docs" / "adr").glob("*.md"):
         text = path.read_text()
-        assert re.match(r"# \d+\. ", text), path
+        assert text.startswith(f"# {int(path.name[:4])}. "), path
         assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path
 
 
