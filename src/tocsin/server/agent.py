@@ -267,7 +267,7 @@ class ServiceAgent:
 #: Gauges that are 0 while no modules run here.
 _OF_MODULES = (
     "tocsin_agent_executions_in_flight",
-    "tocsin_agent_executions_held",
+    "tocsin_agent_executions_deferred",
     "tocsin_agent_messages_waiting",
     "tocsin_agent_outbox_waiting",
     "tocsin_agent_broker_connected",

@@ -128,7 +128,7 @@ class AgentModules:
         """Values by the names in AGENT_GAUGES."""
         return {
             "tocsin_agent_executions_in_flight": self._executor.in_flight,
-            "tocsin_agent_executions_held": self._executor.deferred,
+            "tocsin_agent_executions_deferred": self._executor.deferred,
             "tocsin_agent_messages_waiting": self._bus.waiting,
             "tocsin_agent_outbox_waiting": self._dispatcher.waiting,
             "tocsin_agent_broker_connected": float(self._bus.connected),

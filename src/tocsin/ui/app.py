@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Match, Route
 
 from tocsin.http.access import RELAYED
-from tocsin.http.errors import Forbidden, kind_of, message_of, problem_headers
+from tocsin.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
 from tocsin.http.reading import ClientGone, Receive, read_body
@@ -169,7 +169,7 @@ class Ui:
         try:
             return await self._welcome.receive(request, receive)
         except TocsinError as error:
-            return PlainTextResponse(message_of(error, ""), kind_of(error).status)
+            return PlainTextResponse(client_message(error, ""), problem_kind(error).status)
 
     async def _visit(self, request: Request, receive: Receive, cookie: str) -> Response:
         """The answer, errors included."""
@@ -248,7 +248,7 @@ class Ui:
         return form
 
     def _refusal(self, visit: Visit, error: TocsinError, *, nobody: bool) -> Response:
-        kind = kind_of(error)
+        kind = problem_kind(error)
         if kind.hidden:
             _log.error(
                 "page failed: %s %s (correlation id %s)",
@@ -258,7 +258,7 @@ class Ui:
                 exc_info=error,
                 extra={"correlation_id": visit.correlation_id},
             )
-        message = message_of(error, visit.correlation_id)
+        message = client_message(error, visit.correlation_id)
         if visit.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "login.html" if nobody else "refused.html"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from tocsin.http.access import Keyring
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.convert import RequestParser
 from tocsin.http.hosts import Hosts
 from tocsin.http.proxies import Proxies
@@ -50,7 +50,7 @@ def compose(
     clock: Clock,
     keys: Keyring,
     sign_ins: SignIns,
-    attempts: Attempts | None = None,
+    auth_failures: AuthFailures | None = None,
     proxies: Proxies | None = None,
     audit: AuditLog | None = None,
     statistics: Statistics,
@@ -81,7 +81,7 @@ def compose(
     parts = (
         OverviewHandlers(service, pages, cluster_statistics, streams, agent, limits, paused, welcome),
         welcome,
-        EntryHandlers(pages, sessions, attempts or Attempts(), audit),
+        EntryHandlers(pages, sessions, auth_failures or AuthFailures(), audit),
         lists,
         ExportHandlers(service, lists, limits),
         EditHandlers(service, parser, pages, lists, keys=keys, id_chars_max=rules.limits.id_chars_max),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.http.attempts import Attempts
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.model.audit import AuditAction
 from tocsin.ports.audit import AuditLog
 from tocsin.ui.pages import Pages
@@ -29,9 +29,9 @@ _NO_KEY = (
 class EntryHandlers:
     """Signing in and out."""
 
-    def __init__(self, pages: Pages, sessions: Sessions, attempts: Attempts, audit: AuditLog) -> None:
+    def __init__(self, pages: Pages, sessions: Sessions, auth_failures: AuthFailures, audit: AuditLog) -> None:
         self._audit = audit
-        self._attempts = attempts
+        self._auth_failures = auth_failures
         self._pages = pages
         self._sessions = sessions
 
@@ -55,7 +55,7 @@ class EntryHandlers:
         to = _within(visit.form.exact("to"))
         cookie = await self._sessions.sign_in(visit.form.get("key"))
         if cookie is None:
-            left_out = self._attempts.failure(visit.address, "unknown_key", "pages")
+            left_out = self._auth_failures.failure(visit.address, "unknown_key", "pages")
             if left_out is not None:
                 nobody = replace(visit.actor, key_id=None)
                 await self._audit.write(AuditAction.SIGN_IN_FAILED, nobody, details={"failuresLeftOut": left_out})

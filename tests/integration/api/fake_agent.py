@@ -1,4 +1,4 @@
-"""The agent behind its API, in memory: commands are answered at once, and nothing is ever executed."""
+"""A fake agent in memory: commands are answered immediately, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def now_us() -> int:
 
 @dataclass
 class Kept:
-    """A call with what its record doesn't show."""
+    """A call with the fields that its record lacks."""
 
     record: CallRecord
     fingerprint: str
@@ -52,8 +52,8 @@ class Secrets(dict[str, SigningSecrets]):
 
 @dataclass
 class FakeAgent:
-    """A `Bus.request` and `CallQueries`. `fault` is raised by every request or read while it is set; `reply` answers
-    every command while it is set; `commands` are those that came."""
+    """Implements `Bus.request` and `CallQueries`. While set, `fault` is raised by every request and read, and `reply` answers
+    every command; `commands` has the received commands."""
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: Callable[..., Sequence[tuple[str, str]]] = check_request
@@ -82,14 +82,14 @@ class FakeAgent:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
     def service_calls(self) -> ServiceCalls:
-        """What the HTTP layer is given."""
+        """The object that the HTTP layer uses."""
         bus: Any = self
         rules = InputRules(InputLimits(), lambda url: None)
         checks = Checks(self.check, self.check_url, self.check_due, rules.delay, rules.retry)
         return ServiceCalls(bus, self, self.registry, self, self.limits, self.new_id, checks, self.secrets)
 
     def change(self, key: CallKey, **fields: Any) -> None:
-        """Rewrites fields of a call, as the other modules would in time."""
+        """Changes fields of a call, as the other modules would."""
         kept = self.calls[key]
         kept.record = kept.record._replace(**fields)
 

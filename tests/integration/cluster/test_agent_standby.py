@@ -140,7 +140,7 @@ async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path
         for server in (two, timers_only):
             status, made = await submit(server, tenant)
             assert status == 202, made
-        assert "tocsin_agent_turns_total 1" in await text(two, "/metrics")
+        assert "tocsin_agent_starts_total 1" in await text(two, "/metrics")
 
 
 async def test_a_relayed_request_carries_the_client_address_but_not_the_key(

@@ -62,7 +62,7 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
             ]
         code, _, said = await command("cluster", "--server", third.url)
         assert code == 0
-        assert "2 living nodes are called same" in said
+        assert "2 live nodes have the name same" in said
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
         assert "2 living nodes are called same" in page

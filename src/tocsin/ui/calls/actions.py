@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
-from tocsin.http.errors import kind_of
+from tocsin.http.errors import problem_kind
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.ui.calls.agent import Gate
@@ -43,7 +43,7 @@ class CallActionHandlers:
             await change(tenant, service_call_id, STAR, visit.correlation_id)
         except InvalidInput as error:
             if visit.fragment:
-                return HTMLResponse("", kind_of(error).status, headers=toast(_sentence(error), "failed"))
+                return HTMLResponse("", problem_kind(error).status, headers=toast(_sentence(error), "failed"))
             return await self._refused(visit, calls, service_call_id, error)
         return HTMLResponse("") if visit.fragment else RedirectResponse(back, 303)
 
@@ -79,7 +79,7 @@ class CallActionHandlers:
             calls,
             visit.form.get("tenant"),
             service_call_id,
-            status=kind_of(error).status,
+            status=problem_kind(error).status,
             problem=_sentence(error),
             tag=visit.form.get("tag"),
         )

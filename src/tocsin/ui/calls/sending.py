@@ -12,7 +12,7 @@ from tocsin.agent.api.validation import Submission
 from tocsin.http import agent_wire as wire
 from tocsin.http.access import Keyring
 from tocsin.http.agent_convert import submission
-from tocsin.http.errors import kind_of
+from tocsin.http.errors import problem_kind
 from tocsin.http.reading import JsonReader
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, IdempotencyConflict, InvalidInput, TocsinError, Unavailable
@@ -125,7 +125,7 @@ class CallFormHandlers:
         return self._pages.page(
             "calls/form.html",
             visit,
-            200 if problem is None else kind_of(problem).status,
+            200 if problem is None else problem_kind(problem).status,
             title="New call",
             form=form,
             errors=errors,

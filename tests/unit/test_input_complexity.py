@@ -1,4 +1,4 @@
-"""What reads texts from outside takes time by their length, and not by its square, whatever stands in them.
+"""Parsing of input takes linear time in its length, never quadratic time, whatever its content.
 
 Each text is as long as its limit lets it be. A pass over it takes milliseconds; a pass for each of its characters takes
 seconds to minutes.
@@ -74,7 +74,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _lines(text: str) -> bytes:
-    """A payload of many values, as deep as may be."""
+    """A payload of many values with the maximum depth."""
     value = json.dumps(text[:5])
     return b"[" * 19 + f"[{','.join([value] * (len(text) // len(value)))}]".encode() + b"]" * 19
 
@@ -143,13 +143,13 @@ LISTS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_no_list_takes_time_by_its_square(name: str) -> None:
+def test_no_list_takes_quadratic_time(name: str) -> None:
     took_s = held_s(LISTS[name])
     assert took_s < HELD_S_MAX, f"{took_s * 1e3:.0f} ms"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_no_text_takes_time_by_its_square(name: str) -> None:
+def test_no_text_takes_quadratic_time(name: str) -> None:
     chars, read = READERS[name]
     for unit in UNITS:
         text = (unit * (chars // len(unit)))[: chars - 1] + "!"

@@ -1,4 +1,4 @@
-"""What a handler gets and gives."""
+"""The request that a handler receives, and the response that it returns."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ApiLimits:
     header_bytes_max: int = 32 * 1024
 
 
-class Call:
-    """One request that has passed the gate: its body read, its key known (None: anybody, where keys are optional).
+class ApiRequest:
+    """A request that has passed the gate: its body is read, its key authenticated (None: no key, where keys are optional).
 
-    `parameters` are those of its path, `query` those of its query, each where the operation has any.
+    `parameters` are those of its path, `query` those of its query, if the operation has any.
     """
 
     __slots__ = ("address", "body", "correlation_id", "headers", "key", "now_us", "parameters", "query")
@@ -57,7 +57,7 @@ class Call:
         query: Mapping[str, list[str]] = _NONE,
         address: str = "",
     ) -> None:
-        #: The client's, empty where it isn't known, and on the short way, where nobody asks.
+        #: The client's address; empty if unknown, and on the direct path, where it isn't needed.
         self.address = address
         self.body = body
         self.headers = headers
@@ -69,7 +69,7 @@ class Call:
 
     @property
     def actor(self) -> Actor:
-        """Who calls, for the audit trail."""
+        """The caller, for the audit trail."""
         return Actor(None if self.key is None else self.key.key_id, self.address, AuditSource.API)
 
     def permit(self, role: Role, namespace: str) -> None:
@@ -79,22 +79,22 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """An answer that isn't the operation's usual media type, or has headers of its own."""
+class CustomResponse:
+    """A response with its own media type or headers."""
 
     body: bytes
     content_type: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def shown_once(body: bytes) -> Page:
-    """An answer with a secret, which nothing on its way may keep."""
-    return Page(body, "application/json", ((b"cache-control", b"no-store"),))
+def shown_once(body: bytes) -> CustomResponse:
+    """A response with a secret, which no cache may store."""
+    return CustomResponse(body, "application/json", ((b"cache-control", b"no-store"),))
 
 
-#: Answers with the encoded body.
-Handler = Callable[[Call], Awaitable[bytes | Page]]
-#: Takes a call without waiting for its result, which goes to the function given, as a value or an exception.
-Begin = Callable[[Call, Callable[[object], None]], None]
-#: The answer of such a result.
-Encode = Callable[[Any], bytes | Page]
+#: Returns the encoded body.
+Handler = Callable[[ApiRequest], Awaitable[bytes | CustomResponse]]
+#: Starts a request without waiting for its result, which is passed to the function, as a value or an exception.
+Begin = Callable[[ApiRequest, Callable[[object], None]], None]
+#: Encodes the response of such a result.
+Encode = Callable[[Any], bytes | CustomResponse]

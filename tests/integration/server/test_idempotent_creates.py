@@ -1,4 +1,4 @@
-"""Creates that are sent again, on the real server: at once, after the timer fired, after a crash, with secrets redacted."""
+"""Repeated creates on a real server: immediately, after the timer fired, after a crash, with redacted secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = {"authorization": "Bearer sk-live-1"}
 
 
 class Sender:
-    """Creates timers of one namespace that keeps no history."""
+    """Creates timers in one namespace without history."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._server = server
@@ -43,7 +43,7 @@ class Sender:
 
 
 @pytest.mark.slow
-async def test_of_creates_with_one_key_one_fires(server: ServerProcess) -> None:
+async def test_creates_with_one_idempotency_key_fire_once(server: ServerProcess) -> None:
     calls: Counter[str] = Counter()
     seen: list[dict[str, str]] = []
 
@@ -82,7 +82,7 @@ async def test_of_creates_with_one_key_one_fires(server: ServerProcess) -> None:
         assert (made.headers.get("idempotency-replayed"), made.json()["status"]) == ("true", "completed")
         # They aren't stored any more.
         assert (await sender.create("l", "b", **shown)).json()["errors"][0]["path"] == "callbackUrl"
-        # One without a key is a new timer, and one that has ended without a trace is in nobody's way.
+        # A create without a key makes a new timer; one that finished without history does not conflict.
         assert (await sender.create(None, "c", url)).status_code == 200
         async with asyncio.timeout(PATIENCE_S):
             while (await sender.create(None, "c", url, onConflict="reject")).status_code == 409:  # noqa: ASYNC110

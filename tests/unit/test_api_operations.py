@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tocsin.api import call
+from tocsin.api import request
 from tocsin.api.operations import OPERATIONS, Reach
 from tocsin.http import errors
 from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, OutcomeUnknown, ShardUnavailable, TocsinError
@@ -20,7 +20,7 @@ def test_names_and_routes_are_unique() -> None:
     assert len(set(routes)) == len(routes)
 
 
-def test_every_operation_says_who_may() -> None:
+def test_every_operation_declares_role_and_scope() -> None:
     for operation in OPERATIONS:
         assert (operation.role is None) == (operation.reach is Reach.OPEN), operation.name
         assert operation.summary
@@ -28,7 +28,7 @@ def test_every_operation_says_who_may() -> None:
 
 
 def test_a_valid_payload_fits_into_a_body() -> None:
-    assert call.ApiLimits().request_bytes_max > 2 * InputLimits().payload_bytes_max
+    assert request.ApiLimits().request_bytes_max > 2 * InputLimits().payload_bytes_max
 
 
 def kinds(base: type[TocsinError]) -> Iterator[type[TocsinError]]:
@@ -41,19 +41,19 @@ def test_every_error_has_a_status() -> None:
     for kind in kinds(TocsinError):
         error = kind.__new__(kind)
         Exception.__init__(error, "it went wrong")
-        status = errors.kind_of(error).status
+        status = errors.problem_kind(error).status
         assert 400 <= status <= 503, kind
-        assert status not in (400, 500) or issubclass(kind, InvalidInput) or errors.kind_of(error).hidden, kind
+        assert status not in (400, 500) or issubclass(kind, InvalidInput) or errors.problem_kind(error).hidden, kind
 
 
 @pytest.mark.parametrize("error", [KeyError("secret"), DefiniteFailure("secret"), OutcomeUnknown("secret")])
-def test_foreign_errors_show_nothing_of_themselves(error: Exception) -> None:
+def test_unknown_errors_reveal_no_details(error: Exception) -> None:
     body = errors.problem(error, instance="/x", correlation_id="c-1", now_us=0)
     assert b"secret" not in body
     assert b"c-1" in body
 
 
-def test_retry_after_is_never_nought() -> None:
+def test_retry_after_is_never_zero() -> None:
     for seconds, header in ((0.0, b"1"), (0.2, b"1"), (1.2, b"2"), (30.0, b"30")):
         assert (b"retry-after", header) in errors.problem_headers(ShardUnavailable("moving", seconds))
 
@@ -61,4 +61,4 @@ def test_retry_after_is_never_nought() -> None:
 def test_fields_are_listed() -> None:
     error = InvalidInput(FieldError("a.b", "is bad"), FieldError("c", "too"))
     assert [field.path for field in errors.bad_fields(error)] == ["a.b", "c"]
-    assert errors.message_of(error, "") == "a.b: is bad; c: too"
+    assert errors.client_message(error, "") == "a.b: is bad; c: too"

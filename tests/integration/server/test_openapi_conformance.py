@@ -1,5 +1,5 @@
-"""A real server behaves as the committed OpenAPI document says, asked at random: what the document allows it takes, what the
-document doesn't allow it refuses, and all answers are as described."""
+"""A real server conforms to the committed OpenAPI document, tested with random requests: it accepts what the document allows,
+refuses what it doesn't allow, and all responses match their schemas."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-def test_server_behaves_as_described(case: schemathesis.Case, url: str) -> None:
+def test_responses_match_the_openapi_document(case: schemathesis.Case, url: str) -> None:
     # A deleted timer stays visible on purpose.
     case.call_and_validate(base_url=url, excluded_checks=[use_after_free])

@@ -1,4 +1,4 @@
-"""No single input holds the event loop: every step of it is measured, in CPU time, while a real node handles hostile ones."""
+"""No single input blocks the event loop: each step is measured, in CPU time, while a real node handles hostile input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.cpu import HELD_S_MAX, machine_factor
 from tests.support.patience import PATIENCE_S
 from tocsin.config import Settings
 from tocsin.server.node import Server
-from tocsin.server.running import spare_collections
+from tocsin.server.running import reduce_collections
 
 TRIES = 3
 
@@ -104,7 +104,7 @@ MANY_TAGS = "&".join(f"tag={number}" for number in range(5_000))
 
 
 class Browser:
-    """What a browser sends to the pages, and a program to the API."""
+    """Requests of a browser to the pages, and of a program to the API."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -137,7 +137,7 @@ class Browser:
 
 
 def fill(browser: Browser) -> dict[str, str]:
-    """Timers and calls as large as they can be; the ids of the calls with bodies."""
+    """Creates timers and calls of maximum size; returns the ids of the calls with bodies."""
     browser.open()
     rows = [timer(number, id=f"{number:04}" + "é" * 250, tags=TAGS, callbackUrl=LONG_URL) for number in range(500)]
     assert browser.api("/api/v1/timers/batch/create", json.dumps({"timers": rows}).encode())[0] == 200
@@ -194,7 +194,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
 
 
 def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, bytes]]]]:
-    """What is asked about many timers or calls at once."""
+    """Requests about many timers or calls at once."""
     ids = [f"{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
     known, unknown = json.dumps([[name, "x"] for name in ids]), json.dumps([["a", "b"]] * 17_000)
     digits = "1" * 390_000
@@ -218,7 +218,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     thresholds = gc.get_threshold()
     node = Server(Settings(port=0, data_dir=tmp_path, shards=4))
     await node.start()
-    spare_collections()
+    reduce_collections()
     try:
         yield node
     finally:
@@ -266,8 +266,8 @@ ANSWERS = {
 }
 
 
-class RequestDispatcher(socketserver.StreamRequestHandler):
-    """Answers a callback with what its path names, and ends the connection."""
+class Responding(socketserver.StreamRequestHandler):
+    """Sends the response that the callback's path names, and closes the connection."""
 
     def handle(self) -> None:
         line = self.rfile.readline()
@@ -283,9 +283,9 @@ class RequestDispatcher(socketserver.StreamRequestHandler):
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_answer_of_a_receiver_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_response_of_a_receiver_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
-    receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), RequestDispatcher)
+    receiver = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Responding)
     receiver.daemon_threads = True
     serving = asyncio.get_running_loop().run_in_executor(None, partial(receiver.serve_forever, 0.05))
     try:
@@ -298,7 +298,7 @@ async def test_no_answer_of_a_receiver_holds_the_event_loop(server: Server, watc
 
 
 def answered(browser: Browser, port: int, name: str) -> tuple[int, bytes]:
-    """Has a timer fire that gets this answer, and waits until that was judged."""
+    """Fires a timer that gets this response, and waits until it has been processed."""
     wanted = timer(0, id=name, delay="0s", callbackUrl=f"http://127.0.0.1:{port}/{quote(name)}")
     status, _ = browser.api("/api/v1/timers/create", json.dumps(wanted).encode())
     ends = time.monotonic() + PATIENCE_S
@@ -312,7 +312,7 @@ def answered(browser: Browser, port: int, name: str) -> tuple[int, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_batch_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_batch_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
     for name, make in INPUTS.items():
         body = await asyncio.to_thread(make)
@@ -322,7 +322,7 @@ async def test_no_batch_holds_the_event_loop(server: Server, watch: Watch) -> No
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_no_page_or_form_holds_the_event_loop(server: Server, watch: Watch) -> None:
+async def test_no_page_or_form_blocks_the_event_loop(server: Server, watch: Watch) -> None:
     browser = Browser(server.url)
     calls = await asyncio.to_thread(fill, browser)
     for name, expected, send in requests(browser, calls):

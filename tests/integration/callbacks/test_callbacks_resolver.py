@@ -1,4 +1,4 @@
-"""Names to addresses: what slow and dead names can't do to others, and what is remembered."""
+"""Name resolution: slow and dead names do not affect others; caching."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from callback_names import Names, NameServer
 from callback_receivers import keep_answering
+from name_servers import Names, NameServer
 
 from tocsin.callbacks import resolver
 from tocsin.callbacks.egress import EgressPolicy
@@ -26,7 +26,7 @@ async def server() -> AsyncIterator[NameServer]:
         yield listening
 
 
-async def test_dead_names_keep_no_other_from_being_resolved(server: NameServer, receive: Any, client_with: Any) -> None:
+async def test_unresponsive_names_do_not_delay_others(server: NameServer, receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     lookup = SystemLookup([server.address])
     client = client_with(lookup=lookup)
@@ -37,7 +37,7 @@ async def test_dead_names_keep_no_other_from_being_resolved(server: NameServer, 
     lookup.close()
 
 
-async def test_what_the_name_server_says(server: NameServer, receive: Any, client_with: Any) -> None:
+async def test_name_server_errors_are_distinguished(server: NameServer, receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     lookup = SystemLookup([server.address], domains=["corp.example"])
     client = client_with(lookup=lookup)
@@ -50,7 +50,7 @@ async def test_what_the_name_server_says(server: NameServer, receive: Any, clien
     lookup.close()
 
 
-async def test_names_beyond_the_limit_are_not_asked_for(receive: Any, client_with: Any) -> None:
+async def test_lookups_beyond_the_limit_are_not_sent(receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     names = Names(hooks_example=["127.0.0.1"])
 
@@ -71,7 +71,7 @@ async def test_names_beyond_the_limit_are_not_asked_for(receive: Any, client_wit
     assert names.asked == ["hooks.example"]
 
 
-async def test_an_outdated_answer_outlives_the_name_server_but_not_the_name(monkeypatch: Any) -> None:
+async def test_a_stale_address_is_used_on_server_failure_but_not_for_a_removed_name(monkeypatch: Any) -> None:
     monkeypatch.setattr(resolver, "_STALE_ANSWER_AFTER_S", 0.01)
     over = asyncio.Event()
     answers: list[Any] = [["127.0.0.1"], OSError("no server answers"), None, NoSuchName("gone")]
@@ -94,6 +94,6 @@ async def test_an_outdated_answer_outlives_the_name_server_but_not_the_name(monk
         await names.resolve("hooks.example")
 
 
-async def test_a_name_with_thousands_of_addresses_is_tried_at_a_few() -> None:
+async def test_only_a_few_of_thousands_of_addresses_are_tried() -> None:
     names = Resolver(CallbackLimits(), Names(hooks_example=[f"10.0.{n // 250}.{n % 250}" for n in range(4_000)]))
     assert len(await names.resolve("hooks.example")) == 16

@@ -1,4 +1,4 @@
-"""Bytes that no client should send, in any segmentation: what a connection may cost, and how often it is answered."""
+"""Hostile input in any segmentation: the limits of a connection, and one response per request."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from uvicorn.server import ServerState
 
 from conftest import Keys, make_api
 from tocsin.api.app import Api
-from tocsin.api.call import ApiLimits
 from tocsin.api.clients import Clients, Waits
 from tocsin.api.protocol import ApiProtocol
+from tocsin.api.request import ApiLimits
 from tocsin.ports.observer import ClientRefused
 
 JSON = b"content-type: application/json\r\n"
@@ -31,7 +31,7 @@ UPGRADE = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-setting
 
 
 class Transport(asyncio.Transport):
-    """Keeps what is written, and ends as a real one does: later."""
+    """Records what is written; reports its end later, as a real transport does."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
@@ -71,7 +71,7 @@ class Transport(asyncio.Transport):
 
 
 class Connection:
-    """A client's connection to an application, without a network between."""
+    """A client's connection to an application, without a network."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -88,8 +88,8 @@ class Connection:
         return cycle is not None and not cycle.response_complete
 
     async def send(self, data: bytes) -> None:
-        """Delivers a segment once the server reads; the property that holds after each: either an answer is owed or the
-        client's time is running."""
+        """Delivers a segment once the server reads. Checks after each: a response is due, or a time limit of the client
+        is running."""
         for _ in range(200):
             if not self.transport.paused or self.transport.closing:
                 break
@@ -106,13 +106,13 @@ class Connection:
         assert len(protocol.headers or ()) <= 201
 
     async def idle(self) -> None:
-        """Until nothing moves."""
+        """Runs the loop until nothing is pending."""
         for _ in range(60):
             await asyncio.sleep(0)
         self.check()
 
     def statuses(self) -> list[int]:
-        """Of all answers; whatever is no answer raises."""
+        """The statuses of all responses; raises for anything else."""
         return statuses(self.transport.sent)
 
 
@@ -187,7 +187,7 @@ def segments(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     cuts=st.lists(st.integers(0, 10_000), max_size=12),
     turns=st.lists(st.integers(0, 3), min_size=1, max_size=5),
 )
-def test_each_request_gets_one_answer_however_the_bytes_come(
+def test_each_request_gets_one_response_however_its_bytes_are_split(
     requests: list[tuple[bytes, int]], tail: bytes, cut_off: int, cuts: list[int], turns: list[int]
 ) -> None:
     async def run() -> None:
@@ -207,7 +207,7 @@ def test_each_request_gets_one_answer_however_the_bytes_come(
 
 
 def overhead(endless: bytes, begin: bytes, limits: ApiLimits | None = None) -> tuple[list[int], int, list[str]]:
-    """Answers to a request that goes on for up to 20 MB, how much of it was taken, and what was reported."""
+    """The responses to a request of up to 20 MB, the bytes that were read, and what was reported."""
     taken = 0
     reported: list[str] = []
 
@@ -236,27 +236,27 @@ def overhead(endless: bytes, begin: bytes, limits: ApiLimits | None = None) -> t
 @pytest.mark.parametrize(
     ("extra", "answers"), [(b"", [431]), (b"authorization: Bearer unknown\r\n", [401])], ids=["a body", "after a 401"]
 )
-def test_trailers_without_end_are_cut_off(endless: bytes, extra: bytes, answers: list[int]) -> None:
+def test_endless_trailers_are_refused(endless: bytes, extra: bytes, answers: list[int]) -> None:
     begin = chunked(extra)[:-2] + b"a: "
     got, taken, _ = overhead(endless, begin)
     assert got == answers
     assert taken <= 3 * 64 * 1024
 
 
-def test_heads_of_many_headers_are_cut_off() -> None:
+def test_heads_with_too_many_headers_are_refused() -> None:
     got, taken, _ = overhead(b"a:b\r\n", b"GET /healthz HTTP/1.1\r\n")
     assert (got, taken) == ([431], 65_535)
 
 
-def test_a_body_that_was_answered_is_bounded_in_size_and_time() -> None:
+def test_the_rest_of_a_refused_body_is_bounded_in_size_and_time() -> None:
     limits = ApiLimits(batch_request_bytes_max=1_000_000)
     begin = post(b"authorization: Bearer unknown\r\n").replace(b"content-length: ", b"content-length: 9999999")
     got, taken, _ = overhead(b"x", begin, limits)
     assert (got, taken // 1_000_000) == ([401], 4)
 
 
-async def test_whoever_keeps_the_server_waiting_is_timed_whatever_bytes_come() -> None:
-    """Only a request or an answer is a sign of life."""
+async def test_waits_for_a_client_time_out_even_while_bytes_arrive() -> None:
+    """Only complete requests and responses reset the time limit."""
     api = new_api()
     unauthorized = post(b"authorization: Bearer unknown\r\n")
     for begin, more, waits in (
@@ -282,7 +282,7 @@ async def test_whoever_keeps_the_server_waiting_is_timed_whatever_bytes_come() -
     assert api.clients.count == 0
 
 
-async def test_a_client_that_reads_nothing_is_left_in_the_end() -> None:
+async def test_a_client_that_does_not_read_is_disconnected() -> None:
     connection = Connection(new_api())
     await connection.send(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
     connection.transport.unsent = 100
@@ -296,7 +296,7 @@ async def test_a_client_that_reads_nothing_is_left_in_the_end() -> None:
     assert connection.api.clients.count == 0
 
 
-async def test_pipelined_requests_wait_as_bytes_until_the_first_are_answered() -> None:
+async def test_pipelined_requests_are_parsed_only_after_earlier_responses() -> None:
     api = new_api()
     connection = Connection(api)
     health = b"GET /healthz HTTP/1.1\r\n\r\n"
@@ -307,7 +307,7 @@ async def test_pipelined_requests_wait_as_bytes_until_the_first_are_answered() -
     assert connection.statuses() == [200] * 8_000
 
 
-async def test_a_head_that_is_cut_at_both_ends_of_a_large_segment() -> None:
+async def test_a_head_split_across_large_segments_is_parsed() -> None:
     connection = Connection(new_api())
     health = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
     for part in (health + health[:20], health[20:] + health * 3_000 + health[:20], health[20:]):
@@ -317,7 +317,7 @@ async def test_a_head_that_is_cut_at_both_ends_of_a_large_segment() -> None:
     assert connection.statuses() == [200] * 3_003
 
 
-async def test_the_one_that_waits_longest_makes_room_for_a_new_connection() -> None:
+async def test_the_longest_waiting_connection_is_closed_for_a_new_one() -> None:
     reported: list[Any] = []
     service = FakeTimerService()
     service.holding = True
@@ -335,7 +335,7 @@ async def test_the_one_that_waits_longest_makes_room_for_a_new_connection() -> N
     assert api.clients.count == 2
 
 
-async def test_bodies_share_a_budget_and_small_requests_need_none_of_it() -> None:
+async def test_incomplete_bodies_share_a_memory_limit_and_whole_requests_need_none() -> None:
     limits = ApiLimits(request_bodies_bytes_max=1_000_000, batch_request_bytes_max=400_000)
     clients = Clients(limits)
     api = new_api(limits=limits, clients=clients)
@@ -371,7 +371,7 @@ async def test_bodies_share_a_budget_and_small_requests_need_none_of_it() -> Non
 @pytest.mark.parametrize(
     "sent", [post(), post(b"expect: nothing\r\n"), post() * 3], ids=["short way", "long way", "pipelined"]
 )
-async def test_a_client_that_has_sent_all_still_gets_its_answers(sent: bytes) -> None:
+async def test_a_half_closed_connection_still_gets_its_responses(sent: bytes) -> None:
     service = FakeTimerService()
     service.holding = True
     connection = Connection(make_api(service, Keys()))
@@ -385,7 +385,7 @@ async def test_a_client_that_has_sent_all_still_gets_its_answers(sent: bytes) ->
     assert connection.transport.closing
 
 
-async def test_a_half_request_ends_with_its_client() -> None:
+async def test_an_incomplete_request_ends_when_its_client_disconnects() -> None:
     for begin in (b"", post()[:50], post()[:-5], post(b"authorization: Bearer unknown\r\n")[:-5]):
         connection = Connection(new_api())
         await connection.send(begin)
@@ -393,15 +393,15 @@ async def test_a_half_request_ends_with_its_client() -> None:
         assert not connection.protocol.eof_received()
 
 
-def test_a_process_without_descriptors_says_so() -> None:
+def test_exhausted_descriptors_are_reported() -> None:
     reported: list[Any] = []
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     clients = Clients(ApiLimits(), observe=reported.append)
-    clients.look_for_descriptors()
+    clients.check_descriptors()
     assert reported == []
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        clients.look_for_descriptors()
+        clients.check_descriptors()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert reported == [ClientRefused("no file descriptor is left", None)]

@@ -1,4 +1,4 @@
-"""Plain requests: what arrives, what comes back, and what is never sent twice."""
+"""Requests of service calls: delivery, results, and which are never sent twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_every_method(method: str, receive: Any, client: Any) -> None:
     assert receiver.connections == 1
 
 
-async def test_headers_come_back_as_sent_repeated_ones_too(receive: Any, client: Any) -> None:
+async def test_response_headers_are_reported_including_repeated_ones(receive: Any, client: Any) -> None:
     head = b"HTTP/1.1 201 Made\r\nSet-Cookie: a=1\r\nset-cookie:  b=2 \r\nX-Umlaut: \xe4\r\n"
     chunked = head + b"transfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nx-trailer: 1\r\n\r\n"
     interim = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
@@ -50,7 +50,7 @@ async def test_headers_come_back_as_sent_repeated_ones_too(receive: Any, client:
     assert receiver.connections == 1
 
 
-async def test_callbacks_and_requests_have_connections_of_their_own(receive: Any, client: Any) -> None:
+async def test_callbacks_and_requests_use_separate_connections(receive: Any, client: Any) -> None:
     receiver = await receive(keep_answering)
     for _ in range(3):
         assert (await client.call(receiver.url)).outcome == Response(200, b'{"ok":true}')
@@ -96,7 +96,7 @@ async def test_a_huge_body_is_cut_and_not_read(framing: bytes, receive: Any, cli
     assert sent_bytes < 50_000_000
 
 
-async def test_redirects_are_answers(receive: Any, client: Any) -> None:
+async def test_redirects_are_reported_as_responses(receive: Any, client: Any) -> None:
     receiver = await receive(
         answer_with(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n")
     )
@@ -124,7 +124,7 @@ def _closing_at_the_second(parting: bytes) -> Any:
 
 @pytest.mark.parametrize("parting", [b"", TIMEOUT_408])
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "GET", "OPTIONS"])
-async def test_an_idempotent_request_is_sent_again_on_a_fresh_connection(
+async def test_an_idempotent_request_is_replayed_on_a_fresh_connection(
     method: str, parting: bytes, receive: Any, client: Any
 ) -> None:
     receiver = await receive(_closing_at_the_second(parting))
@@ -134,7 +134,7 @@ async def test_an_idempotent_request_is_sent_again_on_a_fresh_connection(
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_any_other_is_not(method: str, receive: Any, client: Any) -> None:
+async def test_a_request_that_is_not_idempotent_is_not_replayed(method: str, receive: Any, client: Any) -> None:
     receiver = await receive(_closing_at_the_second(b""))
     assert (await send(client, receiver.url, method)).outcome == TOOK
     outcome = (await send(client, receiver.url, method)).outcome
@@ -143,8 +143,8 @@ async def test_any_other_is_not(method: str, receive: Any, client: Any) -> None:
     assert (receiver.connections, len(receiver.requests)) == (1, 2)
 
 
-async def test_a_connection_that_is_just_ending_is_not_taken(receive: Any, client: Any) -> None:
-    """Unasked data ends an idle connection, which is reported a moment later; what can't be sent twice must not go there."""
+async def test_a_closing_connection_is_not_reused(receive: Any, client: Any) -> None:
+    """Unsolicited data closes an idle connection, reported a moment later: non-idempotent requests must not use it."""
     receiver = await receive(keep_answering)
     assert (await send(client, receiver.url)).outcome == TOOK
     (connection,) = client.caller._calls._connections
@@ -153,7 +153,7 @@ async def test_a_connection_that_is_just_ending_is_not_taken(receive: Any, clien
     assert receiver.connections == 2
 
 
-async def test_a_408_on_a_reused_connection_is_its_answer_then(receive: Any, client: Any) -> None:
+async def test_a_408_is_the_response_of_a_request_that_is_not_idempotent(receive: Any, client: Any) -> None:
     receiver = await receive(_closing_at_the_second(TIMEOUT_408))
     assert (await send(client, receiver.url)).outcome == TOOK
     outcome = (await send(client, receiver.url)).outcome
@@ -162,7 +162,9 @@ async def test_a_408_on_a_reused_connection_is_its_answer_then(receive: Any, cli
     assert len(receiver.requests) == 2
 
 
-async def test_it_takes_only_connections_that_were_in_use_a_moment_ago(receive: Any, client_with: Any) -> None:
+async def test_a_request_that_is_not_idempotent_uses_only_recently_used_connections(
+    receive: Any, client_with: Any
+) -> None:
     receiver = await receive(keep_answering)
     client = client_with(limits=CallbackLimits(reuse_idle_max_us=0))
     for method, connections in (("POST", 1), ("POST", 2), ("PATCH", 3), ("GET", 3), ("PUT", 3)):
@@ -173,7 +175,7 @@ async def test_it_takes_only_connections_that_were_in_use_a_moment_ago(receive: 
             await receiver.closed.wait()
 
 
-async def test_a_stale_connection_makes_room_when_there_may_be_only_one(receive: Any, client_with: Any) -> None:
+async def test_a_stale_connection_is_closed_when_the_limit_is_one(receive: Any, client_with: Any) -> None:
     receiver = await receive(keep_answering)
     client = client_with(limits=CallbackLimits(reuse_idle_max_us=0, agent_connections_max=1))
     for _ in range(3):
@@ -184,7 +186,7 @@ async def test_a_stale_connection_makes_room_when_there_may_be_only_one(receive:
 # -- nothing is sent
 
 
-async def test_what_can_not_be_sent_is_refused(client: Any) -> None:
+async def test_invalid_requests_are_refused(client: Any) -> None:
     for changes, detail in (
         ({"url": "ftp://x/"}, "the URL is not an http or https URL"),
         ({"method": "TRACE"}, "the method is 'TRACE'; use one of"),
@@ -213,7 +215,7 @@ async def test_time_out_and_shutdown(receive: Any, client: Any) -> None:
 
     receiver = await receive(script)
     result = await send(client, receiver.url, timeout_us=50_000)
-    assert result.outcome == NoResponse("TIMEOUT", "there was no complete answer within 0.05 s")
+    assert result.outcome == NoResponse("TIMEOUT", "no complete response within 0.05 s")
     waiting = asyncio.ensure_future(send(client, receiver.url))
     await asyncio.sleep(0)
     await client.caller.close()

@@ -1,12 +1,12 @@
-"""Wrong keys: who is slowed down by them, and what they leave in the log."""
+"""Failed authentication: which addresses are refused, and what is logged."""
 
 from __future__ import annotations
 
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.http import attempts as limits
-from tocsin.http.attempts import Attempts
+from tocsin.http import auth_failures as limits
+from tocsin.http.auth_failures import AuthFailures
 from tocsin.http.errors import TooManyFailures
 from tocsin.http.proxies import Proxies
 
@@ -18,44 +18,44 @@ class Clock:
         return self.now_s
 
 
-def refused(attempts: Attempts, address: str, times: int) -> int:
-    """How many of so many failures were one too many."""
+def refused(failures: AuthFailures, address: str, times: int) -> int:
+    """How many of these failures were refused."""
     count = 0
     for _ in range(times):
         try:
-            attempts.failure(address, "unknown_key", "api")
+            failures.failure(address, "unknown_key", "api")
         except TooManyFailures as error:
             assert 0 < error.retry_after_s <= limits._REFILL_S
             count += 1
     return count
 
 
-def test_an_address_has_its_share_which_comes_back() -> None:
+def test_failures_are_limited_per_address_and_the_limit_recovers() -> None:
     clock = Clock()
-    attempts = Attempts(now_s=clock)
-    assert refused(attempts, "10.0.0.1", limits._BURST + 5) == 5
-    assert refused(attempts, "10.0.0.2", 1) == 0
+    failures = AuthFailures(now_s=clock)
+    assert refused(failures, "10.0.0.1", limits._BURST + 5) == 5
+    assert refused(failures, "10.0.0.2", 1) == 0
     clock.now_s += 2 * limits._REFILL_S
-    assert refused(attempts, "10.0.0.1", 3) == 1
+    assert refused(failures, "10.0.0.1", 3) == 1
     # Who has a network has all of its addresses.
-    assert refused(attempts, "2001:db8::1", limits._BURST) == 0
-    assert refused(attempts, "2001:db8::2:1", 1) == 1
-    assert refused(attempts, "2001:db8:0:1::1", 1) == 0
+    assert refused(failures, "2001:db8::1", limits._BURST) == 0
+    assert refused(failures, "2001:db8::2:1", 1) == 1
+    assert refused(failures, "2001:db8:0:1::1", 1) == 0
 
 
-def test_memory_is_bounded_and_the_log_rationed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_ADDRESSES_MAX", 50)
     clock, counted = Clock(), []
-    attempts = Attempts(counted.append, clock)
+    failures = AuthFailures(counted.append, clock)
     with capture_logs() as lines:
         for number in range(1_000):
-            attempts.failure(f"10.0.{number // 250}.{number % 250}", "unknown_key", "api")
+            failures.failure(f"10.0.{number // 250}.{number % 250}", "unknown_key", "api")
         clock.now_s += limits._LINES_WINDOW_S
-        attempts.failure("10.9.9.9", "malformed", "pages")
-    assert len(attempts._left) == 50
+        failures.failure("10.9.9.9", "malformed", "pages")
+    assert len(failures._left) == 50
     assert len(counted) == 1_001
     assert len(lines) == limits._LINES_MAX + 1
-    assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["left_out"]) == ("10.9.9.9", "malformed", 990)
+    assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["suppressed"]) == ("10.9.9.9", "malformed", 990)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The table of answers to a callback, row by row, at the real server."""
+"""The documented effect of each response to a callback, on a real server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reply(value: Any, status: int = 200) -> Reply:
 
 
 def later(seconds: float, **members: Any) -> Callable[[], Reply]:
-    """An answer that reschedules to so long after it was asked."""
+    """A response that reschedules by this much after the request."""
     return lambda: reply({"nextExecuteAt": format_instant(time.time_ns() // 1_000 + int(seconds * 1e6)), **members})
 
 
@@ -54,12 +54,12 @@ ROWS: list[tuple[str, list[Reply], str, int, str | None]] = [
     *((f"retried-{status}", [Reply(status), OK], "completed", 2, None) for status in (301, 307, 408, 425, 429, 500, 503)),
     ("redirect", [Reply(302, headers=("location: /elsewhere",))], "failed", 3, "HTTP_302"),
     *((f"final-{status}", [Reply(status), OK], "failed", 1, f"HTTP_{status}") for status in (400, 401, 404, 410, 422)),
-    ("final-whatever-it-says", [reply({"ok": True, "nextExecuteAt": "2099-01-01T00:00:00Z"}, 400)], "failed", 1, "HTTP_4"),
+    ("final-whatever-the-body", [reply({"ok": True, "nextExecuteAt": "2099-01-01T00:00:00Z"}, 400)], "failed", 1, "HTTP_4"),
     ("closed", [Reply(0), Reply(0), OK], "completed", 2, None),
 ]  # fmt: skip
 
 
-async def test_every_row_of_the_table(server: ServerProcess) -> None:
+async def test_every_response_has_its_documented_effect(server: ServerProcess) -> None:
     api = Api(server)
     async with ScriptedReceiver({name: answers for name, answers, *_ in ROWS}) as receiver:
         for name, *_ in ROWS:
@@ -75,7 +75,7 @@ async def test_every_row_of_the_table(server: ServerProcess) -> None:
         assert receiver.connections < sum(len(calls) for calls in receiver.calls.values())
 
 
-async def test_in_a_strict_namespace_only_an_empty_body_or_ok_is_success(server: ServerProcess) -> None:
+async def test_strict_answers_accept_only_an_empty_body_or_ok(server: ServerProcess) -> None:
     api = Api(server)
     status, namespace = await api("namespaces/create", name="strict", answers="strict")
     assert (status, namespace["answers"]) == (200, "strict")
@@ -98,7 +98,7 @@ async def test_in_a_strict_namespace_only_an_empty_body_or_ok_is_success(server:
         assert (await api.settled("html", "completed", namespace="strict"))["attempts"] == 1
 
 
-async def test_without_a_policy_a_timer_takes_its_namespaces_at_each_attempt_then_the_default(
+async def test_a_timer_without_a_policy_uses_its_namespaces_current_policy_then_the_default(
     server: ServerProcess,
 ) -> None:
     api = Api(server)
@@ -179,11 +179,11 @@ async def test_a_receiver_reschedules_whether_it_is_ok_or_not(server: ServerProc
         assert payloads == {name: {"round": 1} for name in scripts} | {
             "payload": {"round": 2}, "null": None, "large": large
         }  # fmt: skip
-        # Attempts are counted anew after a reschedule.
+        # The count of attempts starts over after a reschedule.
         assert [call.body["attempt"] for call in receiver.calls["after-a-failure"]] == [1, 2, 1, 2]
 
 
-async def test_methods_headers_and_traceparent_are_the_timers_own(server: ServerProcess) -> None:
+async def test_callbacks_use_the_timers_method_headers_and_traceparent(server: ServerProcess) -> None:
     methods = ("POST", "PUT", "PATCH", "DELETE", "GET", "HEAD")
     api = Api(server, headers={"traceparent": TRACE})
     async with ScriptedReceiver({}) as receiver:
@@ -203,7 +203,7 @@ async def test_methods_headers_and_traceparent_are_the_timers_own(server: Server
                 assert call.body["payload"] == [1]
 
 
-async def test_a_slow_receiver_fails_after_the_timers_own_time(server: ServerProcess) -> None:
+async def test_a_slow_receiver_fails_after_the_timers_timeout(server: ServerProcess) -> None:
     api = Api(server)
     async with ScriptedReceiver({"slow": [Reply(-1)]}) as receiver:
         policy = {**POLICY, "maxAttempts": 2}
@@ -214,7 +214,7 @@ async def test_a_slow_receiver_fails_after_the_timers_own_time(server: ServerPro
         assert all(attempt["durationMs"] >= 1_000 and attempt["status"] is None for attempt in timer["attemptLog"])
 
 
-async def test_what_changes_a_timer_overrules_the_answer_to_the_attempt_under_way(server: ServerProcess) -> None:
+async def test_a_change_supersedes_the_result_of_the_attempt_in_flight(server: ServerProcess) -> None:
     api, answer = Api(server), asyncio.Event()
     held = [Reply(500, until=answer), OK]
     scripts = dict.fromkeys(("deleted", "moved", "replaced"), held)

@@ -1,4 +1,4 @@
-"""A name server on the loopback, and a resolver that knows what it is told."""
+"""A name server on loopback, and a scripted lookup."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_ERROR, SERVER_FAILED, NO_SUCH_NAME = 0, 2, 3
 
 
 class Names:
-    """A lookup that knows what it is told, and counts its questions."""
+    """A lookup with fixed answers that counts its queries."""
 
     def __init__(self, **addresses: Sequence[str]) -> None:
         self.addresses = {name.replace("_", "."): found for name, found in addresses.items()}
@@ -48,7 +48,7 @@ class NameServer(asyncio.DatagramProtocol):
         self._transport = transport
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """One question (RFC 1035 section 4)."""
+        """Answers one query (RFC 1035 section 4)."""
         labels, at = [], 12
         while data[at]:
             labels.append(data[at + 1 : at + 1 + data[at]].decode())

@@ -1,4 +1,4 @@
-"""Creates on a condition, as a client sends them: `onConflict`, the header Idempotency-Key and the field."""
+"""Conditional creates over HTTP: `onConflict`, the header Idempotency-Key and the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "http
 
 
 def create(server: Served, *, key: str | None = None, whole: bool = True, **fields: Any) -> httpx.Response:
-    """`whole` takes the short way; a body in chunks the ordinary one."""
+    """`whole` takes the direct path; a body in chunks does not."""
     headers = {} if key is None else {"idempotency-key": key}
     sent = server.client.build_request("POST", "/api/v1/timers/create", json={**TIMER, **fields})
     content: Any = sent.read() if whole else iter([sent.read()])
@@ -22,7 +22,7 @@ def create(server: Served, *, key: str | None = None, whole: bool = True, **fiel
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_create_says_what_it_found(server: Served, whole: bool) -> None:
+def test_a_create_reports_existing_and_replayed_timers(server: Served, whole: bool) -> None:
     first = create(server, whole=whole, onConflict="reject")
     assert first.status_code == 200
     assert "tocsin-existing" not in first.headers
@@ -34,12 +34,12 @@ def test_a_create_says_what_it_found(server: Served, whole: bool) -> None:
     assert (rejected.status_code, rejected.json()["error"]) == (409, "TIMER_EXISTS")
     assert create(server, whole=whole, onConflict="replace", payload=3).json()["payload"] == 3
     assert create(server, whole=whole, onConflict="maybe").json()["errors"] == [
-        {"path": "onConflict", "reason": "is not one of replace, keep, reject"}
+        {"path": "onConflict", "reason": "must be one of replace, keep, reject"}
     ]
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_repetition_is_answered_with_the_timer_as_it_stands(server: Served, whole: bool) -> None:
+def test_a_repeated_create_returns_the_current_timer(server: Served, whole: bool) -> None:
     first = create(server, whole=whole, key="k-1", headers={"a": "1", "b": "2"})
     # The same key as the draft wants it written, what is left of the delay, and headers in another order.
     again = create(server, whole=whole, key='"k-1"', delay="5m", headers={"b": "2", "A": "1"})
@@ -55,7 +55,7 @@ def test_a_repetition_is_answered_with_the_timer_as_it_stands(server: Served, wh
     assert (conflict.status_code, conflict.json()["error"]) == (409, "IDEMPOTENCY_CONFLICT")
 
 
-def test_an_instant_is_the_same_however_it_is_written(server: Served) -> None:
+def test_equal_instants_in_other_notation_are_the_same_request(server: Served) -> None:
     sent = {key: value for key, value in TIMER.items() if key != "delay"} | {"idempotencyKey": "k"}
     for text, replayed in (("2027-01-31T12:00:00Z", None), ("2027-01-31T13:00:00.000+01:00", "true")):
         answer = server.post("timers/create", {**sent, "executeAt": text})
@@ -77,14 +77,16 @@ def test_an_instant_is_the_same_however_it_is_written(server: Served) -> None:
         ("one", "other", "idempotencyKey"),
     ],
 )
-def test_what_is_no_key_is_refused_by_name(server: Served, header: str | None, field: str | None, path: str) -> None:
+def test_invalid_idempotency_keys_are_refused_by_name(
+    server: Served, header: str | None, field: str | None, path: str
+) -> None:
     answer = create(server, key=header, **({} if field is None else {"idempotencyKey": field}))
     assert answer.status_code == 400
     assert [bad["path"] for bad in answer.json()["errors"]] == [path]
     assert not server.service.timers
 
 
-def test_items_of_a_batch_say_what_they_found(server: Served) -> None:
+def test_batch_items_report_existing_and_replayed_timers(server: Served) -> None:
     def batch(*timers: dict[str, Any], **headers: str) -> list[dict[str, Any]]:
         answer = server.post(
             "timers/batch/create", {"timers": [{**TIMER, **timer} for timer in timers]}, headers=headers
@@ -105,7 +107,7 @@ def test_items_of_a_batch_say_what_they_found(server: Served) -> None:
     assert bad["error"]["errors"][0]["path"] == "timers[0].idempotencyKey"
 
 
-def test_a_repetition_may_name_the_id_otherwise(server: Served) -> None:
+def test_a_repeated_create_may_use_the_ids_alias(server: Served) -> None:
     first = create(server, key="k-1")
     renamed = {("timerId" if name == "id" else name): value for name, value in TIMER.items()}
     again = server.post("timers/create", renamed, headers={"idempotency-key": "k-1"})

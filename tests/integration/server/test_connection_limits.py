@@ -1,4 +1,4 @@
-"""What is hardly HTTP: it is refused in our form, and costs neither memory nor a connection for long."""
+"""Invalid and slow clients: they get a problem response, and occupy neither memory nor a connection for long."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ NOT_HTTP = (
 )
 
 
-async def test_what_is_not_http_gets_a_problem_and_the_connection_is_closed(server: ServerProcess) -> None:
+async def test_invalid_http_gets_a_problem_and_the_connection_is_closed(server: ServerProcess) -> None:
     for sent in NOT_HTTP:
         answer = await say(server.address(), sent)
         assert (answer.status, answer.problem["error"]) == (400, "MALFORMED_REQUEST"), sent
         assert answer.headers["connection"] == "close"
 
 
-async def test_a_head_without_end_is_cut_off(server: ServerProcess) -> None:
+async def test_an_endless_head_is_refused(server: ServerProcess) -> None:
     answer = await say(server.address(), b"GET /healthz HTTP/1.1\r\nhost: localhost\r\na: " + b"v" * 3_000_000)
     assert (answer.status, answer.problem["error"]) == (431, "HEADERS_TOO_LARGE")
 
@@ -60,7 +60,7 @@ async def test_slow_heads_and_silent_connections_are_closed(tmp_path: Path) -> N
     assert await server.stop() == 0
 
 
-async def test_a_head_in_pieces_is_put_together_also_behind_a_large_body(server: ServerProcess) -> None:
+async def test_a_head_in_pieces_is_assembled_even_after_a_large_body(server: ServerProcess) -> None:
     body = b'{"namespace": "default", "timerId": "nobody"' + b" " * 200_000 + b"}"
     first = POST + b"content-length: %d\r\n\r\n" % len(body) + body
     second = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
@@ -73,8 +73,8 @@ async def test_a_head_in_pieces_is_put_together_also_behind_a_large_body(server:
     writer.close()
 
 
-async def test_connections_beyond_the_limit_make_room_and_are_seen(tmp_path: Path) -> None:
-    """Clients that keep connections with bytes after an answer keep out nobody, and callbacks go on."""
+async def test_connections_beyond_the_limit_close_waiting_ones_and_are_counted(tmp_path: Path) -> None:
+    """Clients that keep connections open after a response do not lock out others, and callbacks continue."""
     server, inbox = ServerProcess(tmp_path / "data", env={"TOCSIN_API_CONNECTIONS_MAX": "20"}), Inbox()
     await server.start()
     async with contextlib.AsyncExitStack() as stack:
@@ -110,10 +110,12 @@ async def test_connections_beyond_the_limit_make_room_and_are_seen(tmp_path: Pat
         (256, 100, 100),
     ],
 )
-def test_connections_leave_descriptors_for_callbacks(descriptors: int, wanted: int | None, expected: int) -> None:
+def test_client_connections_leave_descriptors_for_callbacks(
+    descriptors: int, wanted: int | None, expected: int
+) -> None:
     assert connections_max(wanted, 2_000, descriptors) == expected
 
 
-def test_more_connections_than_descriptors_are_refused_naming_the_mend() -> None:
-    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* at most 156"):
+def test_a_connection_limit_above_the_descriptor_limit_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"api.connections_max: 200 .*ulimit -n.* 156 or less"):
         connections_max(200, 2_000, 256)
