@@ -117,7 +117,7 @@ async def test_it_can_be_stopped_and_says_how_far_it_came(shown: Window, api: Ap
         await on.wait()
         await route.continue_()
 
-    await page.route("**/ui/cancel/these", hold)
+    await page.route("**/ui/cancel/selected", hold)
     await go.click()
     await held.wait()
     await expect(dialog.get_by_role("heading")).to_have_text("Canceling 70 timers")
@@ -140,7 +140,7 @@ async def test_a_step_that_fails_is_said_and_can_be_gone_on_from(shown: Window, 
         passed += 1
         await (route.continue_() if passed <= 2 else route.abort())
 
-    await page.route("**/ui/cancel/these", fail)
+    await page.route("**/ui/cancel/selected", fail)
     await go.click()
     await expect(dialog.get_by_role("heading")).to_have_text("40 of 70 canceled")
     await expect(dialog).to_contain_text("Then the server did not answer.")

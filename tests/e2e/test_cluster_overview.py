@@ -135,7 +135,7 @@ async def test_a_node_that_ends_or_does_not_answer_is_missed(
         page = shown.page
         await shown.go("/")
         gaps, sentence = page.locator("#gaps"), page.locator("#sentence")
-        rings = tile(page, "rings")
+        rings = tile(page, "fires")
         await expect(this_hour(page)).to_have_text(f"{TIMERS} this hour")
         await two.kill()
         await expect(sentence).to_contain_text("belfry-2 does not answer. As far as is known: ")

@@ -45,7 +45,7 @@ async def test_calls_begin_with_a_tenant_and_pages_say_that_no_key_is_asked_for(
     page = shown.page
     for path in ("/cluster", "/namespaces", "/login"):
         await shown.go(path)
-        await expect(page.locator(".said.held")).to_contain_text("API keys are not asked for")
+        await expect(page.locator(".notice.suspended")).to_contain_text("API keys are not asked for")
     await shown.go("/calls")
     link = page.get_by_role("link", name=re.compile("^[0-9a-f]{8}-[0-9a-f]{4}-7"))
     tenant = await link.inner_text()

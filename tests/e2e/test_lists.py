@@ -170,7 +170,7 @@ async def test_what_has_finished_is_seen_to_have(shown: Window, api: Api, inbox:
     # It stays where it is, and says when it was canceled, not when it would have fired.
     gone = page.locator("tr[data-id='canceled']")
     await expect(gone).to_have_class("left")
-    await expect(gone.locator(".c-when .away")).to_have_text(re.compile("ago|now"))
+    await expect(gone.locator(".c-when .relative-time")).to_have_text(re.compile("ago|now"))
     await expect(page.locator("#fresh")).to_have_text("1 finished")
     # Of what is selected, what has finished can't be canceled.
     cancel = page.get_by_role("button", name="Cancel selected…")
@@ -258,11 +258,11 @@ async def test_charts_stand_still_and_show_every_value(shown: Window) -> None:
       return [...lines].map((line) => line / canvas.height);
     }"""
     # What is usual is not pressed on to the bottom by the one that is so much greater.
-    usual = await page.evaluate(drawn, ["lag", "ringing"])
+    usual = await page.evaluate(drawn, ["lag", "firing"])
     assert usual and max(usual) < 0.7, usual
-    assert await page.evaluate(drawn, ["callsLag", "ringing"]), "a value without neighbours is not drawn"
+    assert await page.evaluate(drawn, ["callsLag", "firing"]), "a value without neighbours is not drawn"
     before = await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS))
-    await page.locator("[data-chart='rings']").hover()
+    await page.locator("[data-chart='fires']").hover()
     await expect(page.locator(".point")).to_contain_text("succeeded 0")
     assert (
         await page.evaluate("[document.documentElement.scrollHeight, ...rects()]".replace("rects()", RECTS)) == before

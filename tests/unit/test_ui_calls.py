@@ -16,17 +16,17 @@ from tocsin.callbacks import plain
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import InvalidInput
 from tocsin.model.retry import RetryPolicy
-from tocsin.ui.calls import show
-from tocsin.ui.calls.detail import time_line
+from tocsin.ui.calls import presentation
+from tocsin.ui.calls.detail import timeline
 from tocsin.ui.calls.filters import CallFilters
 from tocsin.ui.calls.forms import METHODS, CallForm, command
 from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.trace import DEPTH_MAX, trace_lines
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.sessions import Visitor
-from tocsin.ui.show import State
+from tocsin.ui.sessions import Principal
+from tocsin.ui.presentation import State
 from tocsin.ui.statistics import Statistics
-from tocsin.ui.visit import Fields
+from tocsin.ui.context import Fields
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -145,47 +145,47 @@ def test_what_isn_t_known_in_a_url_is_left_out() -> None:
 
 
 def test_states_and_versions() -> None:
-    assert show.state_of(record(), NOW).word == "scheduled"
-    assert show.state_of(record(), NOW + SECOND).word == "due"
-    assert show.state_of(record(status="Running"), NOW).word == "running"
-    assert show.state_of(record(status="Failed"), NOW).tone == "failed"
+    assert presentation.state_of(record(), NOW).word == "scheduled"
+    assert presentation.state_of(record(), NOW + SECOND).word == "due"
+    assert presentation.state_of(record(status="Running"), NOW).word == "running"
+    assert presentation.state_of(record(status="Failed"), NOW).tone == "failed"
     versions = {
-        show.version(each)
+        presentation.version(each)
         for each in (record(), record(status="Running"), record(status="Running", started_at=1), record(tags=("a",)),
                      record(tags=("a", "b")), record(tags=("ab",)))
     }  # fmt: skip
     assert len(versions) == 6
     retrying = record(status="Retrying", attempts=1, next_attempt_at=NOW + SECOND)
-    assert show.state_of(retrying, NOW) == State("retrying", "retrying")
-    assert show.state_of(retrying, NOW + SECOND).word == "due"
-    assert show.waits(retrying)
-    assert not show.finished(retrying)
-    assert show.version(retrying) != show.version(record(status="Running", attempts=1))
+    assert presentation.state_of(retrying, NOW) == State("retrying", "retrying")
+    assert presentation.state_of(retrying, NOW + SECOND).word == "due"
+    assert presentation.waits(retrying)
+    assert not presentation.finished(retrying)
+    assert presentation.version(retrying) != presentation.version(record(status="Running", attempts=1))
 
 
 def test_an_answer_is_readable_whatever_it_is() -> None:
     meta = {"status": 200, "headers": {"set-cookie": "s=1"}, "bodySnippet": '{"a":[1]}', "latencyMs": 2.5}
-    answer = show.answer_of(record(outcome={"responseMeta": meta}))
+    answer = presentation.result_of(record(outcome={"responseMeta": meta}))
     assert answer is not None
     assert answer.good
     assert answer.headers == {"set-cookie": "[redacted]"}
     assert answer.readable == '{\n  "a": [\n    1\n  ]\n}'
-    cut = show.answer_of(record(outcome={"responseMeta": {**meta, "bodySnippet": '{"a":[1', "truncated": True}}))
+    cut = presentation.result_of(record(outcome={"responseMeta": {**meta, "bodySnippet": '{"a":[1', "truncated": True}}))
     assert cut is not None
     assert cut.readable == '{"a":[1'
     bodies = {"\ufffdPNG\r\n\x1a\n": True, "a\x00b": True, "caf\u00e9\r\n\tb \x1b[1m \U0001f514": False, "": False}
-    answers = [show.answer_of(record(outcome={"responseMeta": {**meta, "bodySnippet": body}})) for body in bodies]
+    answers = [presentation.result_of(record(outcome={"responseMeta": {**meta, "bodySnippet": body}})) for body in bodies]
     assert [answer.binary for answer in answers if answer] == list(bodies.values())
-    failed = show.answer_of(record(outcome={"errorMeta": {"kind": "TIMEOUT", "message": "no answer"}}))
+    failed = presentation.result_of(record(outcome={"errorMeta": {"kind": "TIMEOUT", "message": "no answer"}}))
     assert failed is not None
     assert (failed.status, failed.good, failed.error_kind) == (None, False, "TIMEOUT")
-    assert show.answer_of(record()) is None
+    assert presentation.result_of(record()) is None
 
 
 def test_a_time_line_says_what_was_and_what_will_be() -> None:
-    ahead = time_line(record(), [], NOW)
+    ahead = timeline(record(), [], NOW)
     assert [(each.title, each.ahead) for each in ahead] == [("Submitted", False), ("Due", True)]
-    ended = time_line(record(status="Failed", finished_at=NOW + 9, outcome={"errorMeta": {"kind": "X"}}), [], NOW)
+    ended = timeline(record(status="Failed", finished_at=NOW + 9, outcome={"errorMeta": {"kind": "X"}}), [], NOW)
     assert (ended[-1].title, ended[-1].note) == ("Failed", "X")
 
 
@@ -240,23 +240,23 @@ def test_figures_count_calls_and_tell_tenants_apart() -> None:
     assert half is not None
     assert 1.9 <= half <= 3
     failing = bucket.destinations["http://x:80"]
-    assert (failing.failures, failing.gave_up, failing.last_error) == (2, 1, "TIMEOUT")
-    assert (calls.pulse("A").created, calls.pulse("a").changed) == (1, 4)
-    assert (calls.pulse("b").created, calls.pulse("b").changed) == (0, 1)
+    assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "TIMEOUT")
+    assert (calls.change_counter("A").created, calls.change_counter("a").changed) == (1, 4)
+    assert (calls.change_counter("b").created, calls.change_counter("b").changed) == (0, 1)
     calls(CommandHandled("TagServiceCall", "accepted", "c", ID, "c"))
-    assert (calls.pulse("a").changed, calls.pulse("b").changed) == (4, 0)
+    assert (calls.change_counter("a").changed, calls.change_counter("b").changed) == (4, 0)
 
 
 def test_who_may_see_whose_calls() -> None:
-    def visitor(**limits: Any) -> Visitor:
-        return Visitor(ApiKey("k", "h", Role.READ, **limits), "")
+    def principal(**limits: Any) -> Principal:
+        return Principal(ApiKey("k", "h", Role.READ, **limits), "")
 
-    assert Visitor(None, "").may_call("write", TENANT)
-    assert visitor().may_call_somewhere("read")
-    assert not visitor().may_call_somewhere("write")
-    limited = visitor(tenants=(TENANT.upper(),))
+    assert Principal(None, "").may_call("write", TENANT)
+    assert principal().may_call_somewhere("read")
+    assert not principal().may_call_somewhere("write")
+    limited = principal(tenants=(TENANT.upper(),))
     assert limited.may_call("read", TENANT)
     assert not limited.may_call("read", ID)
     assert limited.names_tenants
     assert not limited.may_somewhere("read")
-    assert not visitor(namespaces=("n",)).may_call_somewhere("read")
+    assert not principal(namespaces=("n",)).may_call_somewhere("read")

@@ -1,4 +1,4 @@
-"""What all nodes have counted, merged: sums, percentiles of all rings, and what is missing of whom and since when."""
+"""What all nodes have counted, merged: sums, percentiles of all fires, and what is missing of whom and since when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Counting:
         self.paused: str | None = None
         self.agent = False
 
-    def rings(self, *lags_ms: float, outcome: str = "done", destination: str = "http://x:80") -> None:
+    def fires(self, *lags_ms: float, outcome: str = "done", destination: str = "http://x:80") -> None:
         for lag_ms in lags_ms:
             error = None if outcome == "done" else "HTTP_503"
             lag_us = round(lag_ms * 1_000)
@@ -82,13 +82,13 @@ class Several:
 
 
 def total(buckets: list[Bucket]) -> int:
-    return sum(bucket.rings for bucket in buckets)
+    return sum(bucket.fires for bucket in buckets)
 
 
 async def test_counts_are_summed_and_percentiles_are_those_of_all_rings() -> None:
     nodes = Several("a", "b")
-    nodes["a"].rings(*[1.0] * 99)
-    nodes["b"].rings(*[1_000.0] * 3, outcome="failed")
+    nodes["a"].fires(*[1.0] * 99)
+    nodes["b"].fires(*[1_000.0] * 3, outcome="failed")
     nodes["a"].statistics(TimersCreated("default", 4))
     nodes["b"].statistics(TimersCreated("default", 5))
     nodes["a"].gauges |= {"tocsin_overdue_seconds": 1.0, "tocsin_window_timers": 2.0}
@@ -97,10 +97,10 @@ async def test_counts_are_summed_and_percentiles_are_those_of_all_rings() -> Non
     await nodes.gathered.refresh()
     hour = nodes.gathered.hour()
     (bucket,) = hour.buckets
-    assert (bucket.created, bucket.rings, bucket.done, bucket.failed) == (9, 102, 99, 3)
+    assert (bucket.created, bucket.fires, bucket.done, bucket.failed) == (9, 102, 99, 3)
     assert (bucket.overdue_s, bucket.window_timers, bucket.in_flight) == (3.0, 7.0, 7.0)
     assert (hour.now.overdue_s, hour.now.window_timers, hour.now.in_flight) == (3.0, 7.0, 7.0)
-    # One figure for a hundred fast rings and three slow ones; the mean of the nodes' own would be somewhere between.
+    # One figure for a hundred fast fires and three slow ones; the mean of the nodes' own would be somewhere between.
     whole = Bucket(0)
     for node in ("a", "b"):
         whole.add(nodes[node].statistics.buckets[0], 2)
@@ -134,8 +134,8 @@ async def test_a_former_start_of_this_node_is_no_node_that_is_missed() -> None:
 async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> None:
     nodes = Several("a", "b")
     for step in range(1, 10):
-        nodes["a"].rings(1.0)
-        nodes["b"].rings(1.0, 1.0)
+        nodes["a"].fires(1.0)
+        nodes["b"].fires(1.0, 1.0)
         await nodes.gathered.refresh()
         await nodes.gathered.refresh()
         hour = nodes.gathered.hour()
@@ -143,7 +143,7 @@ async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> 
         assert total(hour.buckets) == 3 * min(step - 1, LIMITS.figures_buckets)
         nodes.passes()
     # One that ends its point a moment later holds it back.
-    nodes["a"].rings(1.0)
+    nodes["a"].fires(1.0)
     nodes.clock.advance(WIDTH)
     nodes["a"].statistics.roll(nodes.clock.now_us())
     await nodes.gathered.refresh()
@@ -157,7 +157,7 @@ async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> 
 async def test_many_points_come_in_several_messages() -> None:
     nodes = Several("a", "b", limits=replace(LIMITS, figures_buckets=50, figures_message_bytes=1))
     for _ in range(20):
-        nodes["b"].rings(1.0)
+        nodes["b"].fires(1.0)
         nodes.passes()
     await nodes.gathered.refresh()
     assert nodes.asked["b"] == 20
@@ -168,16 +168,16 @@ async def test_many_points_come_in_several_messages() -> None:
 
 async def test_failing_destinations_beyond_the_limit_are_counted_together() -> None:
     nodes = Several("a", "b")
-    nodes["a"].rings(1.0, 1.0, outcome="failed", destination="http://1:80")
-    nodes["a"].rings(1.0, outcome="retried", destination="http://2:80")
-    nodes["b"].rings(1.0, outcome="failed", destination="http://3:80")
+    nodes["a"].fires(1.0, 1.0, outcome="failed", destination="http://1:80")
+    nodes["a"].fires(1.0, outcome="retried", destination="http://2:80")
+    nodes["b"].fires(1.0, outcome="failed", destination="http://3:80")
     nodes.passes()
     await nodes.gathered.refresh()
     (bucket,) = nodes.gathered.hour().buckets
     assert len(bucket.destinations) == 3
     assert OTHER_DESTINATIONS in bucket.destinations
     assert sum(one.failures for one in bucket.destinations.values()) == 4
-    assert sum(one.gave_up for one in bucket.destinations.values()) == 3
+    assert sum(one.exhausted for one in bucket.destinations.values()) == 3
 
 
 async def test_others_are_asked_only_when_somebody_looks_and_once_for_all_who_do() -> None:
@@ -200,16 +200,16 @@ async def test_others_are_asked_only_when_somebody_looks_and_once_for_all_who_do
 
 async def test_a_silent_nodes_part_is_missing_since_it_was_heard_and_comes_back_whole() -> None:
     nodes = Several("a", "b")
-    nodes["b"].rings(1.0)
+    nodes["b"].fires(1.0)
     nodes["b"].gauges["tocsin_overdue_seconds"] = 9.0
     await nodes.gathered.refresh()
-    heard_us = nodes.clock.now_us()
+    received_us = nodes.clock.now_us()
     nodes["b"].silent = True
     nodes.passes()
-    nodes["b"].rings(1.0, 1.0)
+    nodes["b"].fires(1.0, 1.0)
     await nodes.gathered.refresh()
     hour = nodes.gathered.hour()
-    assert hour.gaps == [Gap("b", heard_us, None, False, "does not answer")]
+    assert hour.gaps == [Gap("b", received_us, None, False, "does not answer")]
     # What came stays; nothing is said of its present.
     assert total([*hour.buckets, *hour.open]) == 1
     assert hour.now.overdue_s == 0.0
@@ -223,18 +223,18 @@ async def test_a_silent_nodes_part_is_missing_since_it_was_heard_and_comes_back_
 
 async def test_what_a_node_did_after_it_was_heard_last_and_before_it_was_gone_stays_missing() -> None:
     nodes = Several("a", "b")
-    nodes["b"].rings(1.0)
+    nodes["b"].fires(1.0)
     await nodes.gathered.refresh()
-    heard_us = nodes.clock.now_us()
+    received_us = nodes.clock.now_us()
     nodes.passes(5)
     gone = nodes.known.popitem()
     await nodes.gathered.refresh()
-    ended = Gap("b", heard_us, heard_us + 5 * SECOND, True, "has ended")
+    ended = Gap("b", received_us, received_us + 5 * SECOND, True, "has ended")
     assert nodes.gathered.hour().gaps == [ended]
     assert nodes.gathered.nodes() == ["a", "b"]
     # It starts again, and is whole from then on.
     nodes.known[b"other"] = Counting("b", nodes.clock, LIMITS)
-    nodes["b"].rings(1.0)
+    nodes["b"].fires(1.0)
     nodes.passes(20)
     await nodes.gathered.refresh()
     for choice in (None, "b"):
@@ -303,7 +303,7 @@ async def test_what_others_say_of_themselves(agent: bool) -> None:
 
 async def test_a_node_on_its_own_shows_what_it_counts() -> None:
     nodes = Several("a")
-    nodes["a"].rings(1.0)
+    nodes["a"].fires(1.0)
     await nodes.gathered.refresh()
     hour = nodes.gathered.hour()
     assert (hour.open, hour.buckets, hour.gaps) == ([nodes["a"].statistics.present], [], [])

@@ -13,7 +13,7 @@ from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
 from tocsin.service import ListRequest, TimerView
 from tocsin.ui.latest import READS_MAX, latest
-from tocsin.ui.search import Patience, earliest
+from tocsin.ui.search import TimeBudget, earliest
 
 NOW = 1_900_000_000_000_000
 
@@ -60,10 +60,10 @@ def reached(cursor: str) -> int:
     return int(cursor.split("_")[0])
 
 
-def patience(steps: int = 10**9) -> Patience:
+def budget(steps: int = 10**9) -> TimeBudget:
     """One that is over after so many steps."""
     ticks = count()
-    return Patience(steps, lambda: next(ticks))
+    return TimeBudget(steps, lambda: next(ticks))
 
 
 async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) -> list[TimerView]:
@@ -71,7 +71,7 @@ async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) ->
     cursor: str | None = None
     while True:
         listed.reads = 0
-        page = await latest(listed, replace(request, cursor=cursor), NOW, patience(steps), reached)
+        page = await latest(listed, replace(request, cursor=cursor), NOW, budget(steps), reached)
         assert len(page.views) <= request.limit
         assert listed.reads <= READS_MAX
         views += page.views
@@ -110,14 +110,14 @@ async def test_bounds_hold() -> None:
 
 async def test_a_page_of_many_costs_few_reads() -> None:
     listed = Listed([NOW - n * 1_000 for n in range(20_000)])
-    page = await latest(listed, ListRequest("default", limit=50), NOW, patience(), reached)
+    page = await latest(listed, ListRequest("default", limit=50), NOW, budget(), reached)
     assert (len(page.views), page.cursor is not None, page.reached_us) == (50, True, None)
     assert listed.reads < 120
 
 
 async def test_a_foreign_cursor_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        await latest(Listed([]), ListRequest("default", cursor="nonsense!"), NOW, patience())
+        await latest(Listed([]), ListRequest("default", cursor="nonsense!"), NOW, budget())
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -138,23 +138,23 @@ async def test_a_search_for_few_among_many_finds_each_once_however_often_it_is_b
 async def test_a_search_reads_little_more_than_there_is() -> None:
     """A hundred reads would look through it in the other order."""
     listed = Listed(list(range(NOW, NOW + 10**11, 10**6)), every=50_000, scan=1_000)
-    found = await latest(listed, ListRequest("default", limit=50), NOW, patience(), reached)
+    found = await latest(listed, ListRequest("default", limit=50), NOW, budget(), reached)
     assert len(found.views) == 2
     assert listed.reads < 240
 
 
 async def test_earliest_first_a_search_ends_in_time_and_says_how_far_it_came() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), every=400, scan=100)
-    first = await earliest(listed, ListRequest("default", limit=50), patience(2), reached)
+    first = await earliest(listed, ListRequest("default", limit=50), budget(2), reached)
     assert [view.timer.id for view in first.views] == ["t0"]
     assert first.reached_us == NOW + 199
-    rest = await earliest(listed, ListRequest("default", limit=50, cursor=first.cursor), patience(), reached)
+    rest = await earliest(listed, ListRequest("default", limit=50, cursor=first.cursor), budget(), reached)
     assert [view.timer.id for view in rest.views] == ["t400", "t800"]
     assert (rest.cursor, rest.reached_us) == (None, None)
 
 
 async def test_a_full_page_is_no_unfinished_search() -> None:
     listed = Listed(list(range(NOW, NOW + 1_000)), scan=20)
-    page = await earliest(listed, ListRequest("default", limit=50), patience(3), reached)
+    page = await earliest(listed, ListRequest("default", limit=50), budget(3), reached)
     assert (len(page.views), page.reached_us) == (50, None)
     assert page.cursor is not None

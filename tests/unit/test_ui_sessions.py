@@ -59,7 +59,7 @@ class Node:
         return cookie
 
     async def takes(self, cookie: str) -> bool:
-        return await self.sessions.visitor(cookie) is not None
+        return await self.sessions.principal(cookie) is not None
 
 
 async def test_a_sign_in_ends_when_idle_when_old_and_with_its_key() -> None:

@@ -15,13 +15,13 @@ from tocsin.model.raw_body import RawBody
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.service import TimerView
-from tocsin.ui import show
+from tocsin.ui import presentation
 from tocsin.ui.filters import Filters
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.statistics import OTHER_DESTINATIONS, Statistics
-from tocsin.ui.visit import Fields, read_form
-from tocsin.ui.whenever import read_when
+from tocsin.ui.context import Fields, read_form
+from tocsin.ui.when_fields import read_when
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
@@ -36,32 +36,32 @@ SECOND = 1_000_000
     ],
 )  # fmt: skip
 def test_spans(duration_us: int, text: str) -> None:
-    assert show.span(duration_us) == text
+    assert presentation.span(duration_us) == text
 
 
 def test_distances() -> None:
-    assert show.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
-    assert show.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
-    assert show.relative(NOW + 999, NOW) == "now"
+    assert presentation.relative(NOW + 300 * SECOND, NOW) == "in 5 min"
+    assert presentation.relative(NOW - 2 * SECOND, NOW) == "2 s ago"
+    assert presentation.relative(NOW + 999, NOW) == "now"
 
 
 def test_a_payload_keeps_its_numbers() -> None:
     text = b'{"a":1.10,"b":123456789012345678901234567890,"c":[],"d":{"e":null},"f":[true,"x\\u00e9"],"g":1e400}'
-    pretty = show.pretty_json(text)
+    pretty = presentation.pretty_json(text)
     assert '"a": 1.10' in pretty
     assert "123456789012345678901234567890" in pretty
     assert '"c": []' in pretty
     assert '"xé"' in pretty
     assert "1e400" in pretty
-    assert show.pretty_json(b"not json") == "not json"
+    assert presentation.pretty_json(b"not json") == "not json"
     # What stands on a page is UTF-8.
-    assert show.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
-    assert show.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
+    assert presentation.pretty_json(b'["\\ud800"]') == '["\\ud800"]'
+    assert presentation.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
 
 
 @pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
 def test_every_id_has_a_path_of_its_own(timer_id: str) -> None:
-    path = show.timer_path("default", timer_id)
+    path = presentation.timer_path("default", timer_id)
     assert path.startswith("/timers/default/")
     assert ".." not in path.split("?")[0].split("/")
     assert set('"<> #') & set(path) == set()
@@ -69,13 +69,13 @@ def test_every_id_has_a_path_of_its_own(timer_id: str) -> None:
 
 def test_states() -> None:
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
-    assert show.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
-    assert show.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "ringing"
-    assert show.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "held"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "firing"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "held"
     again = msgspec.structs.replace(timer, attempts=1)
-    assert show.state_of(TimerView(again, b"", 0, NOW + 1), NOW).word == "retrying"
+    assert presentation.state_of(TimerView(again, b"", 0, NOW + 1), NOW).word == "retrying"
     done = msgspec.structs.replace(timer, status=Status.COMPLETED)
-    assert show.state_of(TimerView(done, b"", 0, None), NOW).word == "done"
+    assert presentation.state_of(TimerView(done, b"", 0, None), NOW).word == "done"
 
 
 # -- when
@@ -107,7 +107,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
     body = form(
         payload='{"a": 1.10}',
         tags="x, y,,",
-        retry="own",
+        retry="custom",
         max_duration="1h",
         headers=[("A", "b")],
         timeout="2,5",
@@ -125,7 +125,7 @@ def test_a_form_says_what_a_client_would_send() -> None:
 
 def test_all_bad_fields_are_named_at_once() -> None:
     with pytest.raises(InvalidInput) as refused:
-        form(payload='{\n"a" 1}', timeout="soon", retry="own", attempts="many").body()
+        form(payload='{\n"a" 1}', timeout="soon", retry="custom", attempts="many").body()
     paths = {error.path: error.reason for error in refused.value.errors}
     assert set(paths) == {"payload", "callbackTimeoutSeconds", "retryPolicy.maxAttempts"}
     assert "line 2, column 5" in paths["payload"]
@@ -165,9 +165,9 @@ def test_a_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
 
 
 def test_a_raw_body_is_shown_with_what_it_is() -> None:
-    assert show.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, here in base64")
-    assert show.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
-    assert show.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
+    assert presentation.raw_body(RawBody("a/b", base64="AP8K")) == ("AP8K", "a/b, 3 bytes, here in base64")
+    assert presentation.raw_body(RawBody("a/b", text="é\n\x00")) == ("é\n\\u0000", "a/b, 4 bytes")
+    assert presentation.raw_body(RawBody("a/b", json=msgspec.Raw(b"[ 1.0]"))) == ("[ 1.0]", "a/b, 6 bytes")
 
 
 def test_the_equal_commands_are_one_line_for_a_shell() -> None:
@@ -259,9 +259,9 @@ def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
         statistics(attempt(outcome))
     statistics(TimersCreated("default", 5))
     statistics(TimersChanged("default", "deleted", 2))
-    assert (statistics.pulse("default").created, statistics.pulse("default").changed) == (5, 8)
+    assert (statistics.change_counter("default").created, statistics.change_counter("default").changed) == (5, 8)
     bucket = statistics.present
-    assert (bucket.rings, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
+    assert (bucket.fires, bucket.done, bucket.retried, bucket.failed, bucket.created) == (6, 2, 1, 1, 5)
     half = bucket.lag_ms(0.5)
     assert half is not None
     assert 0.9 <= half <= 1.5
@@ -276,8 +276,8 @@ def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
 
 
 def test_rows_in_parts_are_all_of_them_in_their_order() -> None:
-    for count in (0, 1, show.PART_ROWS - 1, show.PART_ROWS, show.PART_ROWS + 1, 3 * show.PART_ROWS):
-        parts = show.parted(range(count))
+    for count in (0, 1, presentation.PART_ROWS - 1, presentation.PART_ROWS, presentation.PART_ROWS + 1, 3 * presentation.PART_ROWS):
+        parts = presentation.parted(range(count))
         assert [row for part in parts for row in part] == list(range(count))
-        assert all(len(part) <= show.PART_ROWS for part in parts)
-        assert len(parts) == max(-(-count // show.PART_ROWS), 1)
+        assert all(len(part) <= presentation.PART_ROWS for part in parts)
+        assert len(parts) == max(-(-count // presentation.PART_ROWS), 1)

@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
 
 
 @dataclass
-class Visitor:
+class Browser:
     """One browser, as far as an HTTP client can be one."""
 
     client: httpx.AsyncClient
@@ -58,10 +58,10 @@ class Node:
     server: Server
     clients: list[httpx.AsyncClient]
 
-    def visitor(self) -> Visitor:
+    def browser(self) -> Browser:
         client = httpx.AsyncClient(base_url=self.server.url, timeout=PATIENCE_S)
         self.clients.append(client)
-        return Visitor(client, self.server.url)
+        return Browser(client, self.server.url)
 
 
 Start = Callable[..., Awaitable[Node]]

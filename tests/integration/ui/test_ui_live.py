@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ui.conftest import Node, Visitor
+from tests.integration.ui.conftest import Node, Browser
 from tests.support.patience import PATIENCE_S
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
@@ -17,13 +17,13 @@ from tocsin.ui.live import Streams
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
-async def submit(visitor: Visitor, name: str) -> str:
+async def submit(browser: Browser, name: str) -> str:
     wish = {
         "name": name,
         "dueAt": "2040-01-01T00:00:00Z",
         "requestSpec": {"method": "POST", "url": "http://127.0.0.1:9/"},
     }
-    answer = await visitor.client.post(f"/api/tenants/{TENANT}/service-calls", json=wish)
+    answer = await browser.client.post(f"/api/tenants/{TENANT}/service-calls", json=wish)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["serviceCallId"])
 
@@ -54,26 +54,26 @@ def known_to(page: str) -> tuple[str, ...]:
 async def test_timers_that_change_while_a_page_is_made_are_news_to_it(
     node: Node, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    visitor, other = node.visitor(), node.visitor()
-    await visitor.create("one")
+    browser, other = node.browser(), node.browser()
+    await browser.create("one")
     service = node.server.service
     followed_by(monkeypatch, service, "list" if path == "/timers" else "get", lambda: other.create("two"))
-    page = (await visitor.get(path)).text
+    page = (await browser.get(path)).text
     assert "two" not in page
     assert known_to(page) == ("1", "0")
-    assert known_to((await visitor.get(path)).text) == ("2", "0")
+    assert known_to((await browser.get(path)).text) == ("2", "0")
 
 
 @pytest.mark.parametrize("page_of_one", [False, True])
 async def test_calls_that_change_while_a_page_is_made_are_news_to_it(
     node: Node, monkeypatch: pytest.MonkeyPatch, page_of_one: bool
 ) -> None:
-    visitor, other = node.visitor(), node.visitor()
-    path = f"/calls/{TENANT}/{await submit(visitor, 'one')}" if page_of_one else f"/calls?tenant={TENANT}"
+    browser, other = node.browser(), node.browser()
+    path = f"/calls/{TENANT}/{await submit(browser, 'one')}" if page_of_one else f"/calls?tenant={TENANT}"
     calls = node.server._service_calls()
     followed_by(monkeypatch, calls, "get" if page_of_one else "list", lambda: submit(other, "two"))
-    before = known_to((await visitor.get(path)).text)
-    assert known_to((await visitor.get(path)).text) != before
+    before = known_to((await browser.get(path)).text)
+    assert known_to((await browser.get(path)).text) != before
 
 
 async def test_a_change_is_told_once_more_when_nothing_follows() -> None:
