@@ -17,12 +17,12 @@ from tocsin.model.instants import parse_duration
 from tocsin.model.timer import Status
 from tocsin.service import TimerService
 from tocsin.ui.bulk_cancel import NAMED_MAX, cancel_all, too_many
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import run_again
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.derived_ids import run_again
 from tocsin.ui.pages import Pages
 from tocsin.ui.presentation import destination, timer_path
-from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.when_fields import passed, read_when
 
 
@@ -94,8 +94,8 @@ class ActionHandlers:
         return _to(namespace, timer_id, notice)
 
     async def run_again(self, context: RequestContext) -> Response:
-        """Creates a copy of a finished timer under a new id; the finished timer keeps its history. The copy fires now, or with
-        `when=same` at the original's time if that is in the future."""
+        """Creates a copy of a finished timer under a new id; the finished timer keeps its history. The copy fires now, or
+        with `when=same` at the original's time if that is in the future."""
         namespace, timer_id = self._writable(context)
         original = (await self._service.get(namespace, timer_id)).timer
         if original.status is Status.PENDING:

@@ -18,10 +18,10 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
 from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
+from tocsin.ui.context import Handler, RequestContext, whole_number
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import count_due
-from tocsin.ui.context import Handler, RequestContext, whole_number
 
 #: Colours of owners on the shard map; with more owners, colours repeat.
 _OWNER_COLOURS = 8

@@ -26,15 +26,15 @@ from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ui.assets import PREFIX, Assets
 from tocsin.ui.cluster_statistics import ClusterStatistics
+from tocsin.ui.context import Fields, Handler, NewCookie, Relayed, RequestContext, read_form
 from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, toast
 from tocsin.ui.paused import Paused
-from tocsin.ui.sessions import Sessions, Principal
+from tocsin.ui.sessions import Principal, Sessions
 from tocsin.ui.statistics import Statistics
 from tocsin.ui.unbuilt import UNBUILT
-from tocsin.ui.context import Fields, Handler, NewCookie, Relayed, RequestContext, read_form
 from tocsin.ui.welcome import PREFIX as WELCOME
 from tocsin.ui.welcome import WelcomeHandlers
 

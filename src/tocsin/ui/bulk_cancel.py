@@ -18,12 +18,12 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.timer import Status
 from tocsin.service import TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext, whole_number
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
-from tocsin.ui.search import TimeBudget, earliest
 from tocsin.ui.presentation import destination, timer_path
-from tocsin.ui.context import Handler, RequestContext, whole_number
+from tocsin.ui.search import TimeBudget, earliest
 
 #: Ids of a bulk action that are shown; the rest is counted.
 NAMED_MAX = 8
@@ -57,8 +57,8 @@ async def cancel_all(service: TimerService, namespace: str, ids: Sequence[str]) 
 
 
 def wanted_ids(context: RequestContext, limits: UiLimits) -> tuple[str, list[str]]:
-    """The namespace and the distinct ids of a step; `ids` is a JSON array. Raises InvalidInput, and Forbidden if the principal
-    may not change the namespace."""
+    """The namespace and the distinct ids of a step; `ids` is a JSON array. Raises InvalidInput, and Forbidden if the
+    principal may not change the namespace."""
     namespace = context.form.exact("namespace")
     context.permit(Role.WRITE, namespace)
     try:
@@ -94,7 +94,8 @@ class CancelHandlers:
         ]
 
     async def dialog(self, context: RequestContext) -> Response:
-        """The dialog that the script fills in. With `all=yes` it is about all pending timers that match the current filters."""
+        """The dialog that the script fills in. With `all=yes` it is about all pending timers that match the current
+        filters."""
         filters, _ = await self._lists.filters(context)
         context.permit(Role.WRITE, filters.namespace)
         every = context.query.get("all") == "yes"
@@ -117,8 +118,8 @@ class CancelHandlers:
         return await self._step(context, namespace, found, len(ids) - len(found), None)
 
     async def matching(self, context: RequestContext) -> Response:
-        """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the instant
-        (microseconds) at which the dialog was opened."""
+        """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the
+        instant (microseconds) at which the dialog was opened."""
         filters, _ = await self._lists.filters(context)
         context.permit(Role.WRITE, filters.namespace)
         created_before = context.form.get("created_before")
@@ -135,7 +136,8 @@ class CancelHandlers:
     async def _step(
         self, context: RequestContext, namespace: str, found: list[TimerView], missing: int, cursor: str | None
     ) -> Response:
-        """`other` counts the timers that are no longer pending; `refused` lists the pending ones that could not be canceled."""
+        """`other` counts the timers that are no longer pending; `refused` lists the pending ones that could not be
+        canceled."""
         pending = [view for view in found if view.timer.status is Status.PENDING]
         refused: list[Refused] = []
         if context.form.get("confirmed") == "yes":

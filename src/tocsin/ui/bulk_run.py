@@ -17,12 +17,12 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Status
 from tocsin.service import TimerService, TimerView
 from tocsin.ui.bulk_cancel import NAMED_MAX, PER_TURN, Refused, reason_of, wanted_ids
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import run_again
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.derived_ids import run_again
 from tocsin.ui.pages import Pages
 from tocsin.ui.presentation import destination, timer_path
-from tocsin.ui.context import Handler, RequestContext
 
 
 class RunHandlers:
@@ -57,8 +57,8 @@ class RunHandlers:
         return self._pages.page("timers/bulk.html", context, **values)
 
     async def selected(self, context: RequestContext) -> Response:
-        """Counts the finished timers among `ids`, a JSON array; with `confirmed=yes` runs them again now. In the response `pending`
-        counts these, and `other` the timers that are pending or no longer exist."""
+        """Counts the finished timers among `ids`, a JSON array; with `confirmed=yes` runs them again now. In the response
+        `pending` counts these, and `other` the timers that are pending or no longer exist."""
         namespace, ids = wanted_ids(context, self._limits)
         views = await self._service.get_many(namespace, ids)
         finished = [

@@ -92,8 +92,8 @@ class _RemoteStatistics:
         return self.why is None and self.ended_us is None
 
     def gap(self, own: str) -> Gap | None:
-        """The missing data, as the node named `own` sees it. An incarnation of that name that never responded is an earlier start
-        of the node itself, and no gap: the pages show the node's start anyway."""
+        """The missing data, as the node named `own` sees it. An incarnation of that name that never responded is an earlier
+        start of the node itself, and no gap: the pages show the node's start anyway."""
         if self.responds or (self.received_us is None and self.node == own):
             return None
         return Gap(self.node, self.received_us, self.ended_us, self.ended_us is not None, self.why or "has stopped")

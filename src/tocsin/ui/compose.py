@@ -15,30 +15,30 @@ from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.service import TimerService
 from tocsin.ui.actions import ActionHandlers
+from tocsin.ui.admin import AdminHandlers
 from tocsin.ui.app import Ui
 from tocsin.ui.assets import Assets
+from tocsin.ui.bulk_cancel import CancelHandlers
+from tocsin.ui.bulk_run import RunHandlers
 from tocsin.ui.calls.actions import CallActionHandlers
 from tocsin.ui.calls.agent import AgentSource, Gate, Relay
 from tocsin.ui.calls.detail import CallDetailHandlers
 from tocsin.ui.calls.listing import CallListHandlers
-from tocsin.ui.calls.submitting import CallFormHandlers
 from tocsin.ui.calls.statistics import CallStatistics
+from tocsin.ui.calls.submitting import CallFormHandlers
 from tocsin.ui.calls.tenants import Tenants
-from tocsin.ui.bulk_cancel import CancelHandlers
 from tocsin.ui.cluster_statistics import ClusterStatistics
 from tocsin.ui.detail import DetailHandlers
 from tocsin.ui.editing import EditHandlers
-from tocsin.ui.sign_in import SignInHandlers
 from tocsin.ui.export import ExportHandlers
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.live import Streams
-from tocsin.ui.admin import AdminHandlers
 from tocsin.ui.overview import OverviewHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import Paused
-from tocsin.ui.bulk_run import RunHandlers
 from tocsin.ui.sessions import Sessions, SignIns
+from tocsin.ui.sign_in import SignInHandlers
 from tocsin.ui.statistics import Statistics
 from tocsin.ui.welcome import WelcomeHandlers
 

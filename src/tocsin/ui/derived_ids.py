@@ -97,8 +97,8 @@ def unstarted(original: Timer, execute_at: int, now_us: int) -> Timer:
 async def run_again(
     service: TimerService, parser: RequestParser, original: Timer, execute_at: int, now_us: int, chars_max: int
 ) -> str:
-    """Creates a copy of a finished timer, and returns its new id; the finished timer keeps its history. Raises InvalidInput if
-    callbacks to the URL are no longer allowed, and whatever `create_under_free_id` raises."""
+    """Creates a copy of a finished timer, and returns its new id; the finished timer keeps its history. Raises InvalidInput
+    if callbacks to the URL are no longer allowed, and whatever `create_under_free_id` raises."""
     checked = parser.changes(wire.UpdateTimer(original.namespace, original.id, callback_url=original.url), now_us)
     timer = unstarted(original, execute_at, now_us)
     if checked.url is not msgspec.UNSET:

@@ -12,11 +12,11 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Attempt, Status
 from tocsin.service import ClusterView, ShardView, TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.derived_ids import neighbours
 from tocsin.ui.pages import Pages
 from tocsin.ui.presentation import relative, span
 from tocsin.ui.statistics import Statistics
-from tocsin.ui.context import Handler, RequestContext
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {

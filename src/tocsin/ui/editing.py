@@ -30,13 +30,13 @@ from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import METHODS
 from tocsin.model.withheld import with_headers, with_url, withheld
 from tocsin.service import TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import copy_ids, first_free
 from tocsin.ui.forms import TimerForm, command, curl
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.derived_ids import copy_ids, first_free
 from tocsin.ui.pages import Pages
 from tocsin.ui.plan import plan
 from tocsin.ui.presentation import timer_path, version
-from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.when_fields import passed
 
 #: The quick choices of a delay: the text for the field, the label of the button.
@@ -108,8 +108,8 @@ class EditHandlers:
         return await self._form(context, form)
 
     async def create(self, context: RequestContext) -> Response:
-        """Creates the timer, or shows the form again with its errors or with a question: whether to replace a pending timer with
-        the same id, or whether a time in the past is intended. The form keeps all input."""
+        """Creates the timer, or shows the form again with its errors or with a question: whether to replace a pending timer
+        with the same id, or whether a time in the past is intended. The form keeps all input."""
         form = TimerForm.read(context.form)
         form.id = context.form.exact("instead") or form.id
         context.permit(Role.WRITE, form.namespace)
@@ -134,8 +134,8 @@ class EditHandlers:
         return RedirectResponse(_with_notice(form.namespace, form.id, "replaced" if replaced else "created"), 303)
 
     async def _with_secrets(self, context: RequestContext, timer: Timer, form: TimerForm) -> None:
-        """Gives a copy the secrets of its original. This requires the permission to change the original, which includes sending
-        its secrets to another URL."""
+        """Gives a copy the secrets of its original. This requires the permission to change the original, which includes
+        sending its secrets to another URL."""
         context.permit(Role.WRITE, form.like_namespace)
         try:
             original = (await self._service.get(form.like_namespace, form.like)).timer

@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 from tocsin.http.convert import timer_answer
 from tocsin.http.instants import format_instant
 from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.forms import exported
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.context import Handler, RequestContext
 
 _COLUMNS = (
     "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",

@@ -13,8 +13,8 @@ from tocsin.http.instants import format_instant
 from tocsin.model.instants import parse_instant
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.timer import Status
-from tocsin.ui.limits import UiLimits
 from tocsin.ui.context import Fields, whole_number
+from tocsin.ui.limits import UiLimits
 
 #: More tags than a timer or call can have, so that too many are refused; few enough to list them in the error.
 _TAGS_READ_MAX = 64
@@ -122,8 +122,8 @@ class Filters:
         )
 
     def fixed(self, now_us: int) -> Filters:
-        """The filters for a bulk action: pending timers only, earliest first, from the start of the list, with a relative time
-        range resolved to instants."""
+        """The filters for a bulk action: pending timers only, earliest first, from the start of the list, with a relative
+        time range resolved to instants."""
         after, before = self._bounds(now_us)
         span = CUSTOM_RANGE if after or before else ""
         return replace(self, view="pending", order="asc", range=span, after=after, before=before, cursor="")

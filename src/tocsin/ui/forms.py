@@ -19,8 +19,8 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.service import TimerView
-from tocsin.ui.presentation import pretty_json
 from tocsin.ui.context import Fields
+from tocsin.ui.presentation import pretty_json
 from tocsin.ui.when_fields import read_when
 
 Body = dict[str, Any]
@@ -48,8 +48,8 @@ def header_pairs(form: Fields) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class TimerForm:
-    """The text of each field. `when` is `in`, `at` or, while editing, `keep`; `retry` is `namespace` for the namespace's policy,
-    `custom`, or `none` for a single attempt."""
+    """The text of each field. `when` is `in`, `at` or, while editing, `keep`; `retry` is `namespace` for the namespace's
+    policy, `custom`, or `none` for a single attempt."""
 
     namespace: str = "default"
     id: str = ""

@@ -17,7 +17,7 @@ from itertools import pairwise
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.list_cursor import cursor_instant
 from tocsin.service import ListRequest, TimerView
-from tocsin.ui.search import SearchResult, ListFunction, TimeBudget
+from tocsin.ui.search import ListFunction, SearchResult, TimeBudget
 
 _SECOND_US = 1_000_000
 _DAY_US = 86_400 * _SECOND_US

@@ -16,6 +16,7 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, TimerNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.service import ListRequest, TimerService, TimerView
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, VIEWS, Filters
 from tocsin.ui.latest import latest
 from tocsin.ui.limits import UiLimits
@@ -23,7 +24,6 @@ from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, compressed, render_rows
 from tocsin.ui.search import SearchResult, TimeBudget, earliest
 from tocsin.ui.statistics import Statistics
-from tocsin.ui.context import Handler, RequestContext
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 #: Digits of milliseconds that are read; an instant has no more.
@@ -121,7 +121,7 @@ class ListHandlers:
             "ranges": RANGES,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "activity": change_counter,
+            "change_counter": change_counter,
             "may_write": context.principal.may(Role.WRITE, filters.namespace),
             "live": f"/ui/live?namespace={quote(filters.namespace, safe='')}",
         }
@@ -148,9 +148,9 @@ class ListHandlers:
         )
 
     async def fresh(self, context: RequestContext) -> Response:
-        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them with
-        its rows to find new ones. `until` (milliseconds) is the due time up to which the page shows an earliest-first list;
-        `more` in the response tells whether more ids follow before it."""
+        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
+        with its rows to find new ones. `until` (milliseconds) is the due time up to which the page shows an earliest-first
+        list; `more` in the response tells whether more ids follow before it."""
         filters, _ = await self.filters(context)
         request = self.request(filters, context.now_us)
         until = context.query.get("until")

@@ -42,8 +42,8 @@ class Streams:
     async def events(
         self, update: Update, refresh: Callable[[], Awaitable[None]] | None = None
     ) -> AsyncIterator[bytes]:
-        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round. `refresh` is
-        awaited before each call of `update`."""
+        """The body of a stream: an event whenever the result of `update` changes, repeated once in the next round. `refresh`
+        is awaited before each call of `update`."""
         self.open += 1
         try:
             # The delay after which browsers reconnect, in milliseconds.

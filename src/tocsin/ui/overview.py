@@ -16,6 +16,7 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.service import TimerService
 from tocsin.ui.calls.agent import AgentSource, AgentUnavailable
 from tocsin.ui.cluster_statistics import ClusterStatistics, Gap, Hour
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.overview_content import (
@@ -29,13 +30,12 @@ from tocsin.ui.overview_content import (
     health_with_gaps,
     health_with_paused,
     minutes,
-    with_gaps,
     tiles,
+    with_gaps,
 )
 from tocsin.ui.pages import Pages, compressed
 from tocsin.ui.paused import Paused
 from tocsin.ui.statistics import Bucket
-from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.welcome import WelcomeHandlers
 
 _DESTINATIONS_SHOWN = 8

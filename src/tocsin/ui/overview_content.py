@@ -224,7 +224,7 @@ def call_tiles(recent: Sequence[Bucket], hour: Sequence[Bucket]) -> list[Tile]:
             "calls-failed",
             "Failed, this hour",
             count(failed),
-            "attempts exhausted",
+            "will not be retried",
             "failed" if failed else "",
             Period.HOUR,
         ),

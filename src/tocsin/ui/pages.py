@@ -22,9 +22,9 @@ from tocsin.model.visible import visible, visible_name
 from tocsin.ui import presentation
 from tocsin.ui.assets import Assets
 from tocsin.ui.calls import presentation as calls
+from tocsin.ui.context import RequestContext
 from tocsin.ui.filters import utc_field
 from tocsin.ui.sessions import Principal, masked
-from tocsin.ui.context import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ _ROWS_AT_ONCE = 100
 
 
 class Pages:
-    """Renders templates. `keys` tells whether sign-in is required; `policy_of` returns the retry policy in force for a timer."""
+    """Renders templates. `keys` tells whether sign-in is required; `policy_of` returns the retry policy in force for a
+    timer."""
 
     def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:
         self.assets = assets

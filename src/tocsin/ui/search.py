@@ -15,8 +15,8 @@ ListFunction = Callable[[ListRequest], Awaitable[tuple[list[TimerView], str | No
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Timers in order, and the cursor of the next page. `reached_us` is set if the time budget ended before the page was full:
-    the instant up to which (latest first: down to which) everything was searched."""
+    """Timers in order, and the cursor of the next page. `reached_us` is set if the time budget ended before the page was
+    full: the instant up to which (latest first: down to which) everything was searched."""
 
     views: list[TimerView]
     cursor: str | None = None

@@ -115,7 +115,8 @@ class Sessions:
         return self._principal(cookie, sign_in)
 
     def current(self, cookie: str) -> Principal | None:
-        """The principal of a cookie now, for a response that stays open. Reads memory only; an idle timeout does not apply."""
+        """The principal of a cookie now, for a response that stays open. Reads memory only; an idle timeout does not
+        apply."""
         return self._principal(cookie, self._sign_ins.known(cookie) if _SIGNED_IN.match(cookie) else None)
 
     def anonymous(self, cookie: str) -> Principal:
@@ -123,8 +124,8 @@ class Sessions:
         return Principal(None, self.csrf(cookie))
 
     def csrf(self, cookie: str) -> str:
-        """The token that a form sent with this cookie must contain. Another site can't read the cookie, and the cookie can't be
-        derived from the token."""
+        """The token that a form sent with this cookie must contain. Another site can't read the cookie, and the cookie can't
+        be derived from the token."""
         return hmac.digest(cookie.encode(), _FORMS, "sha256").hex()
 
     def csrf_holds(self, cookie: str, token: str) -> bool:
@@ -143,13 +144,13 @@ class Sessions:
 
     @property
     def unknown_since_s(self) -> float | None:
-        """Since when the store can't be read, if that is so long that this node no longer accepts earlier sign-ins; seconds since
-        1970."""
+        """Since when the store can't be read, if that is so long that this node no longer accepts earlier sign-ins; seconds
+        since 1970."""
         return self._sign_ins.unknown_since_s
 
     async def sign_out(self, cookie: str) -> bool:
-        """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Returns False if the other
-        nodes do not know yet."""
+        """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Returns False if the
+        other nodes do not know yet."""
         return not _SIGNED_IN.match(cookie) or await self._sign_ins.end(cookie)
 
     def _principal(self, cookie: str, sign_in: SignIn | None) -> Principal | None:

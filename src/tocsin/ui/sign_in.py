@@ -9,16 +9,19 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.http.attempts import Attempts
 from tocsin.model.audit import AuditAction
 from tocsin.ports.audit import AuditLog
-from tocsin.ui.pages import Pages
-from tocsin.ui.sessions import Sessions
-from tocsin.ui.presentation import utc
 from tocsin.ui.context import Handler, NewCookie, RequestContext
+from tocsin.ui.pages import Pages
+from tocsin.ui.presentation import utc
+from tocsin.ui.sessions import Sessions
 
 _SIGNED_OUT_HERE_ONLY = (
     "You are signed out of this node only. The store did not respond, so other nodes accept your cookie until it does. "
     "If someone may have a copy of the cookie, delete the API key."
 )
-_STORE_UNAVAILABLE = "The store has not responded since {}, so earlier sign-ins are not accepted. A new sign-in is valid on this node only."
+_STORE_UNAVAILABLE = (
+    "The store has not responded since {}, so earlier sign-ins are not accepted. A new sign-in is valid on this node "
+    "only until the store responds."
+)
 _NO_KEY = (
     "This API key is unknown, deleted or expired. An API key begins with tk_ and is shown once, when it is created."
 )

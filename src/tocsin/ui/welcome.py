@@ -26,9 +26,9 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.redaction import redact_headers
 from tocsin.model.validation import InputRules
 from tocsin.service import TimerService
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.derived_ids import UNLESS_EXISTS
 from tocsin.ui.pages import Pages
-from tocsin.ui.context import Handler, RequestContext
 
 PREFIX = "/welcome/"
 _DELAY = "5s"

@@ -1,4 +1,4 @@
-"""Several nodes behind one address: whichever answers knows who asks, and what it can't answer it fetches."""
+"""Several nodes behind one address: every node accepts a sign-in and serves all pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ui.conftest import Node, Start, Browser
+from tests.integration.ui.conftest import Browser, Node, Start
 from tests.support.cluster import until
 from tocsin.model.access import Role
 from tocsin.model.instants import US_PER_SECOND, format_instant
@@ -23,7 +23,7 @@ async def pair(start: Start, folder: Path, store: str, **chosen: Any) -> tuple[N
 
 
 def beside(node: Node, browser: Browser) -> Browser:
-    """The same browser, led to another node."""
+    """The same browser, on another node."""
     other = node.browser()
     for cookie in browser.client.cookies.jar:
         other.client.cookies.set(
@@ -37,7 +37,7 @@ async def nodes(start: Start, tmp_path: Path, postgresql_url: str) -> tuple[Node
     return await pair(start, tmp_path, postgresql_url, host="0.0.0.0", advertise="127.0.0.1")
 
 
-async def test_a_sign_in_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
+async def test_sign_in_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
     one, other = nodes
     browser = one.browser()
     assert (await browser.sign_in("tk_write")).status_code == 303
@@ -47,14 +47,14 @@ async def test_a_sign_in_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
     fields = {"namespace": "default", "id": "t", "url": "http://93.184.215.14/", "delay": "1h", "timeout": "10"}
     assert (await there.post("/timers/new", {**fields, "csrf": token})).status_code == 303
     assert "pending" in (await browser.get("/timers/default/t")).text
-    # A stranger's cookie is as good as none on either.
+    # No node accepts a forged cookie.
     forged = other.browser()
     name, value = next((cookie.name, cookie.value or "") for cookie in there.client.cookies.jar)
     forged.client.cookies.set(name, value[:-1] + ("0" if value[-1] != "0" else "1"))
     assert (await forged.get("/timers")).status_code == 303
 
 
-async def test_the_pages_of_calls_are_on_every_node(nodes: tuple[Node, Node]) -> None:
+async def test_every_node_serves_the_pages_of_calls(nodes: tuple[Node, Node]) -> None:
     one, other = nodes
     browser = one.browser()
     await browser.sign_in("tk_write")
@@ -85,23 +85,23 @@ async def test_the_pages_of_calls_are_on_every_node(nodes: tuple[Node, Node]) ->
         assert [line async for line in _first(stream.aiter_lines(), 3)][-1].startswith("data: ")
 
 
-async def test_the_overview_of_any_node_has_the_calls_figures(nodes: tuple[Node, Node]) -> None:
+async def test_overview_of_every_node_has_the_statistics_of_calls(nodes: tuple[Node, Node]) -> None:
     one, other = nodes
     browser = one.browser()
     await browser.sign_in("tk_write")
     there = beside(other, browser)
 
-    async def both_are_told() -> bool:
+    async def both_have_statistics() -> bool:
         pages = [(await each.get("/")).text for each in (browser, there)]
         return all("Submitted, last minute" in page and "2 nodes" in page for page in pages)
 
-    await until(both_are_told)
-    # The other alone has none.
-    assert "other does not run the service agent now" in (await browser.get("/?node=other")).text
+    await until(both_have_statistics)
+    # The other node alone has no statistics of calls.
+    assert "other does not run the service agent at the moment" in (await browser.get("/?node=other")).text
     assert "Submitted, last minute" in (await there.get("/?node=one")).text
 
 
-async def test_signing_out_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
+async def test_sign_out_holds_on_every_node(nodes: tuple[Node, Node]) -> None:
     one, other = nodes
     browser = one.browser()
     await browser.sign_in("tk_write")
@@ -114,17 +114,17 @@ async def test_signing_out_holds_on_every_node(nodes: tuple[Node, Node]) -> None
         return (await there.get("/timers")).status_code == 303
 
     await until(is_out)
-    # A form of that sign-in does nothing any more.
+    # A form of that sign-in has no effect.
     fields = {"namespace": "default", "id": "t", "url": "http://93.184.215.14/", "delay": "1h", "csrf": token}
     answer = await there.post("/timers/new", fields)
     assert (answer.status_code, answer.headers["location"]) == (303, "/login")
-    # With its key the API is as open as before.
+    # The API still accepts the key.
     assert (await there.client.get("/api/v1/cluster", headers={"authorization": "Bearer tk_write"})).status_code == 200
 
 
-async def test_who_signed_out_at_one_node_only_is_told(nodes: tuple[Node, Node]) -> None:
+async def test_sign_out_on_one_node_only_is_reported(nodes: tuple[Node, Node]) -> None:
     shown = (await nodes[0].browser().get("/login?left=here")).text
-    assert "You are signed out here. The store did not answer" in shown
+    assert "You are signed out of this node only. The store did not respond" in shown
 
 
 async def _first(lines: Any, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""What former releases accepted and is refused now goes on working, and is shown."""
+"""Stored timers that earlier releases accepted and this one would refuse still work and are shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def timer(timer_id: str, **fields: object) -> Timer:
 
 
 @pytest.mark.asyncio
-async def test_a_payload_that_is_nested_too_deep_can_be_seen_and_its_timer_changed(start: Start) -> None:
+async def test_timer_with_a_too_deeply_nested_payload_can_be_shown_and_updated(start: Start) -> None:
     node = await start()
     assert node.server.service is not None
     deep = b"[" * 970 + b"]" * 970
@@ -40,7 +40,7 @@ async def test_a_payload_that_is_nested_too_deep_can_be_seen_and_its_timer_chang
 
 
 @pytest.mark.asyncio
-async def test_an_id_that_can_t_be_seen_is_shown_by_its_numbers_and_works(start: Start) -> None:
+async def test_id_with_invisible_characters_is_shown_escaped_and_works(start: Start) -> None:
     node = await start()
     assert node.server.service is not None
     odd = "a\u202eb"
@@ -59,7 +59,7 @@ async def test_an_id_that_can_t_be_seen_is_shown_by_its_numbers_and_works(start:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("digits", ["9" * 5_000, "0" * 5_000])
-async def test_a_number_of_thousands_of_digits_is_a_number(start: Start, digits: str) -> None:
+async def test_number_with_thousands_of_digits_is_accepted(start: Start, digits: str) -> None:
     browser = (await start()).browser()
     for path in ("/timers", "/ui/more/timers", "/calls"):
         answer = await browser.get(f"{path}?rows={digits}&until={digits}&order=asc")

@@ -11,8 +11,8 @@ from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.ui.calls.agent import Gate
 from tocsin.ui.calls.detail import CallDetailHandlers
 from tocsin.ui.calls.presentation import STAR, list_path, path
-from tocsin.ui.pages import toast
 from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.pages import toast
 
 
 class CallActionHandlers:
@@ -32,8 +32,8 @@ class CallActionHandlers:
         ]
 
     async def star(self, context: RequestContext, calls: ServiceCalls) -> Response:
-        """Adds the star to the call that the field `star` names, or removes it from the one that `unstar` names. One form serves
-        a whole list."""
+        """Adds the star to the call that the field `star` names, or removes it from the one that `unstar` names. One form
+        serves a whole list."""
         tenant, starred = context.form.get("tenant").lower(), "star" in context.form
         service_call_id = context.form.get("star" if starred else "unstar").lower()
         context.permit_tenant(Role.WRITE, tenant)

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from tocsin.agent.api.service_calls import ServiceCalls
 from tocsin.model.errors import Unavailable
-from tocsin.ui.pages import Pages
 from tocsin.ui.context import Handler, Relayed, RequestContext
+from tocsin.ui.pages import Pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class Gate:
         self._relay = relay
 
     def __call__(self, handler: CallsHandler, *, elsewhere: Handler | None = None) -> Handler:
-        """The handler for a route. On a node without the agent `elsewhere`, if given, handles the request instead of the relay."""
+        """The handler for a route. On a node without the agent `elsewhere`, if given, handles the request instead of the
+        relay."""
 
         async def handle(context: RequestContext) -> Response:
             calls = self._source()

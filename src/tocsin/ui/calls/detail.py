@@ -15,13 +15,13 @@ from tocsin.agent.api.validation import CallStatus
 from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.ui.calls.agent import Gate
-from tocsin.ui.calls.presentation import STAR, result_of, finished, path, redacted, version
+from tocsin.ui.calls.presentation import STAR, finished, path, redacted, result_of, version
 from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.trace import trace_lines
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.pages import Pages
 from tocsin.ui.presentation import milliseconds, pretty_json
-from tocsin.ui.context import Handler, RequestContext
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {

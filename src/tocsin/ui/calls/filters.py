@@ -9,9 +9,9 @@ from tocsin.agent.api.validation import CallStatus, PageRequest
 from tocsin.http.instants import format_instant
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.ui.calls.presentation import STAR
+from tocsin.ui.context import Fields, whole_number
 from tocsin.ui.filters import CUSTOM_RANGE, RANGES, instant_text, wanted_tags
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.context import Fields, whole_number
 
 #: Tabs of the list: name in the URL, title, status (none: all).
 VIEWS: dict[str, tuple[str, CallStatus | None]] = {

@@ -17,10 +17,10 @@ from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.ui.calls.presentation import STAR
+from tocsin.ui.context import Fields
 from tocsin.ui.filters import split_tags
 from tocsin.ui.forms import URL_CHARS_READ_MAX, header_pairs, json_errors
 from tocsin.ui.presentation import pretty_json
-from tocsin.ui.context import Fields
 from tocsin.ui.when_fields import read_when
 
 Body = dict[str, Any]

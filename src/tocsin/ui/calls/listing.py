@@ -20,12 +20,12 @@ from tocsin.ui.calls.filters import PAST, VIEWS, CallFilters
 from tocsin.ui.calls.presentation import list_path
 from tocsin.ui.calls.statistics import CallStatistics
 from tocsin.ui.calls.tenants import Tenants
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.filters import CUSTOM_RANGE
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.live import Streams
 from tocsin.ui.pages import Pages, compressed, render_rows
 from tocsin.ui.search import TimeBudget
-from tocsin.ui.context import Handler, RequestContext
 
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
@@ -35,8 +35,8 @@ NOTICES = {"deleted": "Call deleted. It is not sent, and no record of it is kept
 
 @dataclass(frozen=True, slots=True)
 class CallListing:
-    """A page of the list. `exact` is the call whose id was searched for; then there are no others. `reached_us` is the instant
-    that an unfinished search has reached: all calls submitted later were searched."""
+    """A page of the list. `exact` is the call whose id was searched for; then there are no others. `reached_us` is the
+    instant that an unfinished search has reached: all calls submitted later were searched."""
 
     calls: list[CallRecord]
     cursor: str | None
@@ -109,7 +109,7 @@ class CallListHandlers:
             "ranges": PAST,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "activity": change_counter,
+            "change_counter": change_counter,
             "may_write": context.principal.may_call(Role.WRITE, tenant),
             "notice_text": NOTICES.get(context.query.get("notice"), ""),
             "live": f"/ui/live/calls?{urlencode({'tenant': tenant})}",
@@ -138,8 +138,8 @@ class CallListHandlers:
         )
 
     async def fresh(self, context: RequestContext, calls: ServiceCalls) -> Response:
-        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them with
-        its rows to find new ones. `more` in the response tells whether more ids follow."""
+        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
+        with its rows to find new ones. `more` in the response tells whether more ids follow."""
         filters = self._filters(context)
         listing = await self._listing(calls, filters, context.now_us)
         found = listing.calls if listing.exact is None else [listing.exact]

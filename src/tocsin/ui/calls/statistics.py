@@ -47,8 +47,8 @@ class CallStatistics:
             handler(event)
 
     def change_counter(self, tenant_id: str) -> ChangeCounter:
-        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others. Read it before the
-        data that a page shows with it, as `Statistics.change_counter`."""
+        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others. Read it before
+        the data that a page shows with it, as `Statistics.change_counter`."""
         return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
 
     def _touch(self, tenant_id: str) -> ChangeCounter:

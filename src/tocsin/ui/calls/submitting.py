@@ -20,10 +20,10 @@ from tocsin.ui.calls.agent import Gate
 from tocsin.ui.calls.forms import METHODS, CallForm, command
 from tocsin.ui.calls.presentation import path
 from tocsin.ui.calls.tenants import Tenants
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.editing import DELAYS
 from tocsin.ui.forms import curl
 from tocsin.ui.pages import Pages
-from tocsin.ui.context import Handler, RequestContext
 
 _CONFLICT = (
     "This form was already submitted with other values, and that call exists. To submit another call with the values below, "

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from tocsin.http.hosts import Hosts
 from tocsin.model.access import Role
 from tocsin.model.uuid7 import is_uuid7
+from tocsin.ui.context import RequestContext
 from tocsin.ui.cookies import cookie_name, cookie_value
 from tocsin.ui.limits import UiLimits
-from tocsin.ui.context import RequestContext
 
 _SUFFIX = "-tenants"
 _SEPARATOR = "."
