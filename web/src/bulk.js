@@ -19,7 +19,7 @@ const KINDS = {
     ask: (count) => `Cancel ${timers(count)}`,
     doing: (count) => `Canceling ${timers(count)}`,
     done: "canceled",
-    means: "They will not fire.",
+    means: (count) => `${plural(count, "It", "They")} will not fire.`,
     other: (count) => `${number(count)} of the selected timers ${plural(count, "has", "have")} already finished.`,
     none: "No pending timers, so there is nothing to cancel.",
     all: "None of them will fire. An in-flight attempt may still arrive.",
@@ -32,7 +32,7 @@ const KINDS = {
     ask: (count) => `Run ${timers(count)} again`,
     doing: (count) => `Running ${timers(count)} again`,
     done: "run again",
-    means: "Each run is a new timer with a new id, which fires at once. The finished timers keep their ids and their history.",
+    means: () => "Each run is a new timer with a new id, which fires at once. The finished timers keep their ids and their history.",
     other: (count) => `${number(count)} of the selected timers ${plural(count, "is", "are")} pending or no longer ${plural(count, "exists", "exist")}.`,
     none: "No finished timers, so there is nothing to run again.",
     all: "The new timers are pending until they finish.",
@@ -124,10 +124,10 @@ const mono = (text, href) => {
 function showCounted(place, kind, sum) {
   const hosts = [...sum.hosts].sort((a, b) => b[1] - a[1]);
   const others = sum.other ? ` ${kind.other(sum.other)}` : "";
-  place.querySelector("[data-status]").textContent = sum.pending ? `${kind.means}${others}` : kind.none;
+  place.querySelector("[data-status]").textContent = sum.pending ? `${kind.means(sum.pending)}${others}` : kind.none;
   list(place, sum.named.map((id) => [mono(id)]), sum.pending - sum.named.length);
   const calls = place.querySelector("[data-hosts]");
-  calls.textContent = `They call ${hosts.slice(0, 4).map(([host, many]) => `${host} (${number(many)})`).join(", ")}${hosts.length > 4 ? ` and ${number(hosts.length - 4)} more destinations` : ""}.`;
+  calls.textContent = `Destinations: ${hosts.slice(0, 4).map(([host, many]) => `${host} (${number(many)})`).join(", ")}${hosts.length > 4 ? ` and ${number(hosts.length - 4)} more destinations` : ""}.`;
   calls.hidden = !hosts.length;
 }
 

@@ -139,7 +139,7 @@ async function refreshRows(results) {
     if (!isShown(results)) return;
     for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
     if ("leftWord" in results.dataset) {
-      for (const row of rows) markLeft(row, results.dataset.view === "upcoming");
+      for (const row of rows) markLeft(row, results.dataset.view === "pending");
       showNews(results);
     }
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
