@@ -163,7 +163,7 @@ async def scroll(shown: Window, path: str, narrow: str) -> None:
     begun = time.monotonic()
     await page.keyboard.insert_text(narrow)
     await page.evaluate("swapped.then(() => new Promise(requestAnimationFrame))")
-    await tell(
+    await report(
         page,
         f"  filtered to what matches {(time.monotonic() - begun) * 1e3:.0f} ms after the last key (300 of them waited)",
     )
