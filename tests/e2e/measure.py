@@ -146,7 +146,9 @@ async def scroll(shown: Window, path: str, narrow: str) -> None:
     while await page.evaluate(_SHOWN) < SCROLL_ROWS:
         await page.mouse.wheel(0, 1_500)
     took, sent = time.monotonic() - begun, sum(sizes)
-    await report(page, f"{path.split('?')[0]}: {SCROLL_ROWS:,} rows in {took:.1f} s of scrolling, {sent / 1024:,.0f} KB")
+    await report(
+        page, f"{path.split('?')[0]}: {SCROLL_ROWS:,} rows in {took:.1f} s of scrolling, {sent / 1024:,.0f} KB"
+    )
     height = await page.evaluate("document.documentElement.scrollHeight")
     for _ in range(60):
         await page.mouse.wheel(0, -height / 60)
