@@ -35,11 +35,13 @@ def without(gaps: Iterable[Gap]) -> str:
 
 def health_with_gaps(gaps: Sequence[Gap], rest: Health, *, alone: bool) -> Health:
     """The health sentence, given gaps in the last minute. `alone`: the page shows one node only."""
-    silent, ended = [gap for gap in gaps if not gap.ended], [gap for gap in gaps if gap.ended]
+    unresponsive, ended = [gap for gap in gaps if not gap.ended], [gap for gap in gaps if gap.ended]
     reasons = []
-    if silent:
+    if unresponsive:
         reasons.append(
-            f"{silent[0].node} {silent[0].why}" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
+            f"{unresponsive[0].node} {unresponsive[0].why}"
+            if len(unresponsive) == 1
+            else f"{len(unresponsive)} nodes do not respond"
         )
     if ended:
         reasons.append(f"{ended[0].node} has stopped" if len(ended) == 1 else f"{len(ended)} nodes have stopped")
@@ -48,7 +50,7 @@ def health_with_gaps(gaps: Sequence[Gap], rest: Health, *, alone: bool) -> Healt
     words = ", ".join(reasons)
     if alone:
         return Health(f"{words}. Its current state is unknown.", "busy")
-    tone = "busy" if silent and rest.tone == "calm" else rest.tone
+    tone = "busy" if unresponsive and rest.tone == "calm" else rest.tone
     return Health(f"{words}. Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
 
 
