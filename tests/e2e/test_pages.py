@@ -226,7 +226,7 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
         # The earlier start was killed, but is no gap: it was this node.
         for path in ("/", "/cluster"):
             await shown.go(path)
-            await expect(page.locator("main")).not_to_contain_text(re.compile("has stopped|does not respond|down"))
+            await expect(page.locator("main")).not_to_contain_text(re.compile("has stopped|does not respond|dead"))
     finally:
         await again.stop()
         shown.complaints.clear()

@@ -65,7 +65,7 @@ async def test_two_nodes_of_one_name_are_told_everywhere(tmp_path: Path, postgre
         assert "2 living nodes are called same" in said
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
-        assert "2 living nodes are called same" in page
+        assert "2 live nodes have the name same" in page
         # Once one is gone nobody is accused any more.
         assert await two.stop() == 0
 
