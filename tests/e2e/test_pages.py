@@ -354,7 +354,7 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         await expect(page.locator("main")).to_contain_text('egress.allow = ["127.0.0.1:9000"]')
         await expect(page.get_by_role("button", name="Fire a test timer")).to_have_count(0)
         await shown.go("/timers")
-        await expect(page.get_by_role("link", name="New timer")).to_be_visible()
+        await expect(page.get_by_role("link", name="New timer").first).to_be_visible()
         await expect(page.locator(".role")).to_have_text("admin")
         cookies = await shown.context.cookies()
         assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]

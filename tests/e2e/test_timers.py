@@ -67,7 +67,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await expect(page.locator("#sentence")).to_contain_text("Quiet")
     await page.get_by_role("link", name="Timers").first.click()
     await expect(page.get_by_role("heading", name="No pending timers")).to_be_visible()
-    await page.get_by_role("link", name="Create a timer").click()
+    await page.get_by_role("link", name="New timer").first.click()
     await page.get_by_label("URL", exact=True).fill(url)
     await page.get_by_label("Id", exact=True).fill("first")
     await page.get_by_label("Time from now").fill("3s")
