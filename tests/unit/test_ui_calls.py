@@ -229,7 +229,7 @@ def test_circular_or_deep_traces_are_cut() -> None:
 
 def test_statistics_count_calls_and_changes_per_tenant() -> None:
     statistics = Statistics(UiLimits(), NOW, dict)
-    calls = CallStatistics(statistics, UiLimits(tenant_pulses_max=2))
+    calls = CallStatistics(statistics, UiLimits(tenant_change_counters_max=2))
     calls(CommandHandled("SubmitServiceCall", "accepted", "a", ID, "c"))
     calls(CommandHandled("SubmitServiceCall", "repeated", "a", ID, "c"))
     calls(CommandHandled("TagServiceCall", "accepted", "b", ID, "c"))

@@ -19,7 +19,7 @@ from tocsin.ui.statistics import OTHER_DESTINATIONS, Bucket, Statistics, percent
 
 SECOND = 1_000_000
 WIDTH = 10 * SECOND
-LIMITS = UiLimits(figures_buckets=6, figures_destinations_max=2, figures_ask_interval_s=0.0)
+LIMITS = UiLimits(chart_points=6, chart_destinations_max=2, statistics_interval_s=0.0)
 
 
 class StatisticsNode:
@@ -143,7 +143,7 @@ async def test_bucket_is_counted_once_after_all_nodes_completed_it() -> None:
         await nodes.cluster_statistics.refresh()
         hour = nodes.cluster_statistics.hour()
         assert total(hour.open) == 3
-        assert total(hour.buckets) == 3 * min(step - 1, LIMITS.figures_buckets)
+        assert total(hour.buckets) == 3 * min(step - 1, LIMITS.chart_points)
         nodes.passes()
     # A node that has not completed its bucket yet keeps it open.
     nodes["a"].fires(1.0)
@@ -154,11 +154,11 @@ async def test_bucket_is_counted_once_after_all_nodes_completed_it() -> None:
     assert nodes["b"].statistics.present.begins_us not in [bucket.begins_us for bucket in hour.buckets]
     assert total(hour.open) == 1
     # Buckets older than the charts are discarded.
-    assert len(nodes.cluster_statistics._merged) <= LIMITS.figures_buckets + 1
+    assert len(nodes.cluster_statistics._merged) <= LIMITS.chart_points + 1
 
 
 async def test_many_buckets_arrive_in_several_messages() -> None:
-    nodes = Several("a", "b", limits=replace(LIMITS, figures_buckets=50, figures_message_bytes=1))
+    nodes = Several("a", "b", limits=replace(LIMITS, chart_points=50, statistics_message_bytes=1))
     for _ in range(20):
         nodes["b"].fires(1.0)
         nodes.passes()
@@ -184,7 +184,7 @@ async def test_failing_destinations_beyond_the_limit_are_counted_together() -> N
 
 
 async def test_nodes_are_polled_on_demand_and_once_for_concurrent_pages() -> None:
-    nodes = Several("a", "b", "c", limits=replace(LIMITS, figures_ask_interval_s=3_600.0))
+    nodes = Several("a", "b", "c", limits=replace(LIMITS, statistics_interval_s=3_600.0))
     nodes.passes(30)
     assert not nodes.polls
     nodes.blocked = asyncio.Event()
@@ -259,14 +259,14 @@ async def test_data_between_the_last_poll_and_the_stop_of_a_node_stays_missing()
 
 async def test_gap_names_the_node_and_the_reason() -> None:
     nodes = Several("a", "b", "c", "d", "e")
-    nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, figures_bucket_s=5.0), 0, lambda: nodes["c"].gauges)
+    nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
     nodes["b"].release = 0
     nodes["d"].statistics.present.lag_counts.append(1)
     nodes["e"].unresponsive = True
     await nodes.cluster_statistics.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.cluster_statistics.hour().gaps] == [
         ("b", None, "runs a release that reports no statistics"),
-        ("c", None, "uses points of 5 s, unlike this node (ui.figures_bucket)"),
+        ("c", None, "uses points of 5 s, unlike this node (ui.chart_interval)"),
         ("d", None, "runs a release with other statistics"),
         ("e", None, "does not respond"),
     ]
@@ -276,7 +276,7 @@ async def test_gap_names_the_node_and_the_reason() -> None:
 
 
 async def test_stopped_nodes_use_bounded_memory() -> None:
-    nodes = Several("a", limits=replace(LIMITS, figures_ended_nodes_max=2))
+    nodes = Several("a", limits=replace(LIMITS, ended_nodes_max=2))
     for number in range(6):
         nodes.known[bytes([number])] = StatisticsNode(f"n{number}", nodes.clock, LIMITS)
         nodes.known[bytes([number])].unresponsive = number == 0

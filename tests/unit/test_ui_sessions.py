@@ -216,7 +216,7 @@ async def test_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
 
 
 async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_one_node() -> None:
-    nodes = Nodes(sign_ins_unread_max_s=60)
+    nodes = Nodes(session_stale_max_s=60)
     one, other = await nodes.start(), await nodes.start()
     before, elsewhere = await one.sign_in(), await other.sign_in()
     nodes.store.cut()
@@ -242,7 +242,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_one_n
 
 
 async def test_key_can_not_fill_the_table_or_end_sign_ins_of_other_keys() -> None:
-    nodes = Nodes(sign_ins_per_key_max=3, sign_ins_cached_max=2)
+    nodes = Nodes(sessions_per_key_max=3, sessions_cached_max=2)
     await nodes.inner.put_api_key(ApiKey("l", hash_key("t"), Role.READ))
     node = await nodes.start()
     mine = await node.sessions.sign_in("t") or ""

@@ -126,7 +126,7 @@ class Lane:
         """The clients that were answered may come again at once, to share the next batch with those who came meanwhile."""
         now = self._context.clock.boottime_us()
         self._expected = clients
-        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_gather_max_us)
+        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_delay_max_us)
 
     async def _gather(self) -> None:
         """Waits for the clients that are expected, where any has come; returns when they are here, or at the latest."""

@@ -200,7 +200,7 @@ class Shard:
         """What the store refused a while ago is put into the next batch again."""
         window, context = self.window, self._context
         if window is not None:
-            until_us = context.clock.boottime_us() - context.limits.refused_interval_us
+            until_us = context.clock.boottime_us() - context.limits.rejected_write_retry_interval_us
             if window.try_refused_again(until_us):
                 self.lane.poke(self, urgent=False)
 
@@ -283,6 +283,6 @@ def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
     """What waits in a node's memory to be written, if it is more than may while the store takes no writes."""
     found = [shard.window.unwritten() for shard in shards if shard.window is not None]
     count, size = sum(count for count, _ in found), sum(size for _, size in found)
-    if count < limits.unwritten_results_max and size < limits.window_bytes_max:
+    if count < limits.uncommitted_results_max and size < limits.window_bytes_max:
         return ""
     return f"{count} results of {size} bytes wait to be written"

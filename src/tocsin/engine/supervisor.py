@@ -313,7 +313,7 @@ class Supervisor:
     async def _keep_supervising(self) -> None:
         """Looks after the shards each second, and soon after somebody asked for it."""
         limits = self._context.limits
-        pause_us = min(limits.look_interval_us, limits.heartbeat_interval_us)
+        pause_us = min(limits.ownership_refresh_interval_us, limits.heartbeat_interval_us)
         while True:
             self._look.clear()
             await self._supervise()
@@ -358,7 +358,7 @@ class Supervisor:
         await forget_dead(context, self.membership, self.states.values())
 
     def _tell_namesakes(self, boot: int) -> None:
-        interval = self._context.limits.name_warning_interval_us
+        interval = self._context.limits.duplicate_name_warning_interval_us
         self._names_told = {name: told for name, told in self._names_told.items() if boot - told < interval}
         for name, incarnations in self.membership.namesakes().items():
             if name not in self._names_told:
@@ -546,7 +546,7 @@ class Supervisor:
         """This node must not keep the shard: it is given back at once and not claimed for a while. One that is outdated says
         so, and isn't wanted any more: nobody else would take a shard that it is wanted for."""
         self._outdated = self._outdated or reason == NEWER_FORMAT
-        self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
+        self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shard_retry_interval_us
         window = shard.window
         if window is None:
             return

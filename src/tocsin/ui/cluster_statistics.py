@@ -126,16 +126,16 @@ class ClusterStatistics:
     @property
     def span_us(self) -> int:
         """How far back the statistics reach."""
-        return round(self._limits.figures_bucket_s * 1e6) * self._limits.figures_buckets
+        return round(self._limits.chart_interval_s * 1e6) * self._limits.chart_points
 
     # ------------------------------------------------------------------ polling
 
     async def refresh(self) -> None:
-        """Polls the other nodes, unless that was done within `ui.figures_ask_interval`. Concurrent callers share one poll.
+        """Polls the other nodes, unless that was done within `statistics_interval_s`. Concurrent callers share one poll.
         Doesn't raise: a node that can't be polled is a gap."""
         if self._polling is None or self._polling.done():
             now_s = asyncio.get_running_loop().time()
-            if self._polled_at_s is not None and now_s - self._polled_at_s < self._limits.figures_ask_interval_s:
+            if self._polled_at_s is not None and now_s - self._polled_at_s < self._limits.statistics_interval_s:
                 return
             self._polled_at_s = now_s
             self._polling = asyncio.ensure_future(self._poll_all())
@@ -177,8 +177,8 @@ class ClusterStatistics:
                 if statistics is None:
                     part.why = "runs a release that reports no statistics"
                     return
-                if statistics.width_us != round(self._limits.figures_bucket_s * 1e6):
-                    part.why = f"uses points of {statistics.width_us / 1e6:g} s, unlike this node (ui.figures_bucket)"
+                if statistics.width_us != round(self._limits.chart_interval_s * 1e6):
+                    part.why = f"uses points of {statistics.width_us / 1e6:g} s, unlike this node (ui.chart_interval)"
                     return
                 self._add(part, statistics)
                 more = statistics.more
@@ -201,7 +201,7 @@ class ClusterStatistics:
         into = self._merged.get(bucket.begins_us)
         if into is None:
             into = self._merged[bucket.begins_us] = Bucket(bucket.begins_us)
-        into.add(bucket, self._limits.figures_destinations_max)
+        into.add(bucket, self._limits.chart_destinations_max)
 
     def _merge_own(self) -> None:
         for bucket in self._statistics.buckets:
@@ -218,7 +218,7 @@ class ClusterStatistics:
             if part.ended_us is not None and part.ended_us < before_us:
                 del self._parts[incarnation]
         ended = sorted((part.ended_us, key) for key, part in self._parts.items() if part.ended_us is not None)
-        for ended_us, key in ended[: max(0, len(ended) - self._limits.figures_ended_nodes_max)]:
+        for ended_us, key in ended[: max(0, len(ended) - self._limits.ended_nodes_max)]:
             from_us = self._parts.pop(key).received_us
             if self._dropped is not None:
                 from_us = (
@@ -292,7 +292,7 @@ class ClusterStatistics:
         for bucket in others:
             into = Bucket(bucket.begins_us)
             if bucket.begins_us in sums:
-                into.add(sums[bucket.begins_us], self._limits.figures_destinations_max)
-            into.add(bucket, self._limits.figures_destinations_max)
+                into.add(sums[bucket.begins_us], self._limits.chart_destinations_max)
+            into.add(bucket, self._limits.chart_destinations_max)
             sums[bucket.begins_us] = into
         return list(sums.values())

@@ -189,8 +189,8 @@ class Statistics:
     def __init__(self, limits: UiLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
         self._limits = limits
         self._gauges = gauges
-        self._width_us = round(limits.figures_bucket_s * 1e6)
-        self.buckets: deque[Bucket] = deque(maxlen=limits.figures_buckets)
+        self._width_us = round(limits.chart_interval_s * 1e6)
+        self.buckets: deque[Bucket] = deque(maxlen=limits.chart_points)
         self.present = Bucket(now_us - now_us % self._width_us)
         self.since_us = now_us
         self.change_counters: dict[str, ChangeCounter] = {}
@@ -198,7 +198,7 @@ class Statistics:
     @property
     def width_s(self) -> float:
         """The width of a bucket in seconds."""
-        return self._limits.figures_bucket_s
+        return self._limits.chart_interval_s
 
     def change_counter(self, namespace: str) -> ChangeCounter:
         """A copy of the namespace's change counter. Read it before the data that a page shows with it, so that the page is
@@ -215,9 +215,9 @@ class Statistics:
 
     def report(self, after_us: int) -> StatisticsReport:
         """The statistics for another node: the buckets that began after an instant, the earliest first, up to about
-        `ui.figures_message_bytes`."""
+        `statistics_message_bytes`."""
         points: list[bytes] = []
-        size, most = 0, self._limits.figures_message_bytes
+        size, most = 0, self._limits.statistics_message_bytes
         wanted = [bucket for bucket in self.buckets if bucket.begins_us > after_us]
         for bucket in wanted:
             points.append(pack(bucket))
@@ -276,7 +276,7 @@ class Statistics:
         self, known: dict[str, DestinationFailures], destination: str, error: str, *, exhausted: bool
     ) -> None:
         """Counts a failed call under its destination."""
-        failing = of_destination(known, destination, self._limits.figures_destinations_max)
+        failing = of_destination(known, destination, self._limits.chart_destinations_max)
         failing.failures += 1
         failing.exhausted += exhausted
         failing.last_error = error[:_ERROR_CHARS_MAX]
