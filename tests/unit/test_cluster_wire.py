@@ -45,14 +45,14 @@ from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, StatisticsReport, Write, WriteKind, Written
-from tocsin.ui.statistics import Bucket, CallBucket, Failing, Unreadable, pack, unpack
+from tocsin.ui.statistics import Bucket, CallBucket, DestinationFailures, Unreadable, pack, unpack
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
 #: A point of the charts with every field set.
 BUCKET = Bucket(
-    20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": Failing(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
-    CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": Failing(5)}),
+    20, 1, 2, 3, 4, 5, 6, 7, [8, *[0] * 37, 9], 1.5, {"http://x:80": DestinationFailures(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
+    CallBucket(1, 2, 3, [*[0] * 38, 4], 0.5, {"y": DestinationFailures(5)}),
 )  # fmt: skip
 
 CONDITION = b'["keep",["aa","bb"]]'

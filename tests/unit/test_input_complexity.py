@@ -26,9 +26,9 @@ from tocsin.http.reading import JsonReader, check_content_type
 from tocsin.model.answer import Response, judge
 from tocsin.model.redaction import is_secret_name, redact_headers, redact_parameters, redact_url
 from tocsin.model.validation import InputLimits, InputRules
-from tocsin.ui.filters import instant_text, words
+from tocsin.ui.filters import instant_text, split_tags
 from tocsin.ui.forms import json_errors
-from tocsin.ui.show import pretty_json
+from tocsin.ui.presentation import pretty_json
 
 #: What patterns and loops stop at or go back over, each alone and in the combinations that parts of a URL, a path, a list, a
 #: number or JSON have.
@@ -110,7 +110,7 @@ READERS: dict[str, tuple[int, Callable[[str], object]]] = {
     "payload on a page": (100_000, lambda text: (pretty_json(_bytes(text)), pretty_json(json.dumps(text).encode()))),
     "payload with lines": (32_000, lambda text: pretty_json(_lines(text))),
     "payload in a form": (100_000, lambda text: json_errors("payload", text)),
-    "filters": (HEADER_CHARS, lambda text: (words(text), instant_text(text))),
+    "filters": (HEADER_CHARS, lambda text: (split_tags(text), instant_text(text))),
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import Metrics
 from tocsin.ui import compose as ui
 from tocsin.ui.app import Ui
-from tocsin.ui.calls.agent import OFF, STANDBY, Away, standby
+from tocsin.ui.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
 #: How long a start waits for the shards of a store that only this node uses.
 _OWN_TIMEOUT_US = 10_000_000
@@ -383,8 +383,8 @@ class Server:
     def _has_agent(self) -> bool:
         return self._service_calls() is not None
 
-    def _calls(self) -> ServiceCalls | Away:
-        """The agent for the pages: the agent itself, or why it is not on this node."""
+    def _calls(self) -> ServiceCalls | AgentUnavailable:
+        """The agent, as the pages find it now."""
         if self._agent is None:
             return STANDBY if self._cluster is not None and self._settings.has_agent() else OFF
         return self._agent.calls or standby(self._agent.runs_at)

@@ -65,8 +65,8 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
         assert "2 live nodes have the name same" in said
         async with httpx.AsyncClient() as client:
             page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
-        assert "2 living nodes are called same" in page
-        # Once one of them is gone, nothing is reported any more.
+        assert "2 live nodes have the name same" in page
+        # Once one is gone nobody is accused any more.
         assert await two.stop() == 0
 
         async def settled() -> bool:

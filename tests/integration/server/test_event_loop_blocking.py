@@ -186,7 +186,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
     yield from lists(browser)
     for name, payload in PAYLOADS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {**FORM, "payload": payload})
-        yield f"equal, {name}", 200, partial(browser.form, "/ui/equal", {**FORM, "payload": payload})
+        yield f"equivalent, {name}", 200, partial(browser.form, "/ui/equivalent", {**FORM, "payload": payload})
     for name, raw in FORMS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {}, raw)
     for name in ("header fields", "long URL"):
@@ -206,9 +206,9 @@ def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, 
         ("rows that are none", 400, "/ui/rows", {**of_large, "rows": "[" * 120_000}),
         ("too many calls", 400, "/ui/calls/rows", {**of_tenant, "rows": unknown}),
         ("calls that are none", 400, "/ui/calls/rows", {**of_tenant, "rows": "[" * 120_000}),
-        ("cancel", 200, "/ui/cancel/these", {**of_large, "ids": json.dumps(ids)}),
-        ("cancel nothing", 400, "/ui/cancel/these", {**of_large, "ids": digits}),
-        ("cancel all", 200, "/ui/cancel/matching?namespace=large", {"asked": digits}),
+        ("cancel", 200, "/ui/cancel/selected", {**of_large, "ids": json.dumps(ids)}),
+        ("cancel nothing", 400, "/ui/cancel/selected", {**of_large, "ids": digits}),
+        ("cancel all", 200, "/ui/cancel/matching?namespace=large", {"created_before": digits}),
     ):
         yield name, expected, partial(browser.form, target, fields)
 

@@ -1,6 +1,6 @@
-"""Running any number of finished timers again from an open page, a step at a time, as they are canceled.
+"""Runs any number of finished timers again from an open page, step by step.
 
-Each run is a timer of its own under a new id: what has finished keeps its id and its history.
+Each run is a new timer with a new id; the finished timer keeps its id and its history.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from tocsin.model.access import Role
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Status
 from tocsin.service import TimerService, TimerView
-from tocsin.ui.cancels import NAMED_MAX, PER_TURN, Refused, reason_of, wanted_ids
+from tocsin.ui.bulk_cancel import NAMED_MAX, PER_TURN, Refused, reason_of, wanted_ids
+from tocsin.ui.context import Handler, RequestContext
+from tocsin.ui.derived_ids import run_again
 from tocsin.ui.limits import UiLimits
 from tocsin.ui.listing import ListHandlers
-from tocsin.ui.names import run_again
 from tocsin.ui.pages import Pages
-from tocsin.ui.show import destination, timer_path
-from tocsin.ui.visit import Handler, Visit
+from tocsin.ui.presentation import destination, timer_path
 
 
 class RunHandlers:
-    """The dialog, and the steps that its script takes."""
+    """The dialog, and the steps that its script requests."""
 
     def __init__(
         self,
@@ -47,19 +47,19 @@ class RunHandlers:
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         """Methods, paths, handlers."""
-        return [("GET", "/ui/again", self.dialog), ("POST", "/ui/again/these", self.these)]
+        return [("GET", "/ui/run-again", self.dialog), ("POST", "/ui/run-again/selected", self.selected)]
 
-    async def dialog(self, visit: Visit) -> Response:
-        """What the script fills in."""
-        filters, _ = await self._lists.filters(visit)
-        visit.permit(Role.WRITE, filters.namespace)
-        values: dict[str, Any] = {"filters": filters, "every": False, "kind": "again", "limits": self._limits}
-        return self._pages.page("timers/bulk.html", visit, **values)
+    async def dialog(self, context: RequestContext) -> Response:
+        """The dialog that the script fills in."""
+        filters, _ = await self._lists.filters(context)
+        context.permit(Role.WRITE, filters.namespace)
+        values: dict[str, Any] = {"filters": filters, "every": False, "kind": "run-again", "limits": self._limits}
+        return self._pages.page("timers/bulk.html", context, **values)
 
-    async def these(self, visit: Visit) -> Response:
-        """Counts those of `ids`, a JSON array, that have finished; with `sure=yes` it runs them again now. In its answer
-        `pending` are those, and `other` the ones that are pending or gone."""
-        namespace, ids = wanted_ids(visit, self._limits)
+    async def selected(self, context: RequestContext) -> Response:
+        """Counts the finished timers among `ids`, a JSON array; with `confirmed=yes` runs them again now. In the response
+        `pending` counts these, and `other` the timers that are pending or no longer exist."""
+        namespace, ids = wanted_ids(context, self._limits)
         views = await self._service.get_many(namespace, ids)
         finished = [
             views[timer_id]
@@ -67,10 +67,10 @@ class RunHandlers:
             if timer_id in views and views[timer_id].timer.status is not Status.PENDING
         ]
         refused: list[Refused] = []
-        if visit.form.get("sure") == "yes":
+        if context.form.get("confirmed") == "yes":
             for start in range(0, len(finished), PER_TURN):
                 turn = finished[start : start + PER_TURN]
-                outcomes = await asyncio.gather(*(self._run(view, visit.now_us) for view in turn))
+                outcomes = await asyncio.gather(*(self._run(view, context.now_us) for view in turn))
                 refused += [outcome for outcome in outcomes if outcome is not None]
         hosts = Counter(destination(view.timer)[0] for view in finished)
         return JSONResponse(

@@ -1,4 +1,4 @@
-"""`/cluster` and `/namespaces`: who does the work, and under which rules."""
+"""`/cluster` and `/namespaces`: the nodes and their shards, and the settings of the namespaces."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
 from tocsin.ports.audit import AuditLog
 from tocsin.service import TimerService
+from tocsin.ui.context import Handler, RequestContext, whole_number
 from tocsin.ui.listing import ListHandlers
 from tocsin.ui.pages import Pages
 from tocsin.ui.paused import count_due
-from tocsin.ui.visit import Handler, Visit, whole
 
-#: Colours of owners on the map, told apart by number; further owners share them.
+#: Colours of owners on the shard map; with more owners, colours repeat.
 _OWNER_COLOURS = 8
 
-SAID = {
-    "created": "The namespace exists.",
-    "changed": "Changed.",
-    "paused": "Paused: its timers wait, and fire late once it is resumed.",
-    "resumed": "Resumed: what came due meanwhile fires now.",
+NOTICES = {
+    "created": "Namespace created.",
+    "updated": "Namespace updated.",
+    "paused": "Namespace paused. Its timers fire when it is resumed.",
+    "resumed": "Namespace resumed. Timers that came due during the pause fire now.",
 }
 _HISTORY_WORDS = {
     HistoryMode.ALL: "all finished timers",
-    HistoryMode.FAILURES: "failed ones only",
+    HistoryMode.FAILURES: "failed timers only",
     HistoryMode.NONE: "none",
 }
-#: Over which times the question before a pause counts what comes due.
+#: The periods for which the confirmation of a pause counts the timers that come due.
 _AHEAD = (("the next hour", 3_600 * US_PER_SECOND), ("the next day", US_PER_DAY))
 _ANSWERS_WORDS = {
-    Answers.STANDARD: "any 2xx, unless its body says otherwise",
-    Answers.STRICT: "a 2xx without a body, or with ok: true",
+    Answers.STANDARD: "any 2xx, unless the JSON has ok: false (standard)",
+    Answers.STRICT: "2xx with an empty body or ok: true (strict)",
 }
 
 
-class OperatorPages:
-    """Pages for those who run the service."""
+class AdminHandlers:
+    """The pages of the cluster and the namespaces."""
 
     def __init__(
         self, service: TimerService, parser: RequestParser, pages: Pages, lists: ListHandlers, audit: AuditLog
@@ -70,21 +70,21 @@ class OperatorPages:
             ("POST", "/namespaces/rotate", self.rotate),
         ]
 
-    async def cluster(self, visit: Visit) -> Response:
-        """Nodes, and the map of shards; a script asks for the changing part again every second."""
-        visit.permit(Role.READ)
+    async def cluster(self, context: RequestContext) -> Response:
+        """Nodes and the shard map; a script reloads the live part periodically."""
+        context.permit(Role.READ)
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
-        template = "cluster_live.html" if visit.fragment else "cluster.html"
-        return self._pages.page(template, visit, title="Cluster", cluster=view, colours=colours)
+        template = "cluster_live.html" if context.fragment else "cluster.html"
+        return self._pages.page(template, context, title="Cluster", cluster=view, colours=colours)
 
-    async def namespaces(self, visit: Visit) -> Response:
-        """All that the visitor may see."""
-        return await self._namespaces(visit)
+    async def namespaces(self, context: RequestContext) -> Response:
+        """All namespaces that the principal may read."""
+        return await self._namespaces(context)
 
     async def _namespaces(
         self,
-        visit: Visit,
+        context: RequestContext,
         *,
         problem: Exception | None = None,
         form: dict[str, str] | None = None,
@@ -97,11 +97,11 @@ class OperatorPages:
         cluster = await self._service.cluster()
         return self._pages.page(
             "namespaces.html",
-            visit,
+            context,
             status,
             title="Namespaces",
-            namespaces=await self._lists.visible_namespaces(visit),
-            may_admin=visit.visitor.may(Role.ADMIN),
+            namespaces=await self._lists.visible_namespaces(context),
+            may_admin=context.principal.may(Role.ADMIN),
             total_shards=cluster.total_shards,
             history_words=_HISTORY_WORDS,
             answers_words=_ANSWERS_WORDS,
@@ -111,16 +111,18 @@ class OperatorPages:
             problem_name=name,
             rotated=rotated,
             form=form or {"name": "", "num_shards": "", "history": "all", "retention": "3d", "secret": ""},
-            said=SAID.get(visit.query.get("did"), ""),
+            notice_text=NOTICES.get(context.query.get("notice"), ""),
         )
 
-    async def create(self, visit: Visit) -> Response:
-        """A new one."""
-        visit.permit(Role.ADMIN)
-        form = {name: visit.form.get(name) for name in ("name", "num_shards", "history", "retention", "secret")}
+    async def create(self, context: RequestContext) -> Response:
+        """Creates a namespace."""
+        context.permit(Role.ADMIN)
+        form = {name: context.form.get(name) for name in ("name", "num_shards", "history", "retention", "secret")}
         body: dict[str, Any] = {"name": form["name"], "history": form["history"]}
         if form["num_shards"]:
-            body["numShards"] = whole(form["num_shards"]) if form["num_shards"].isdecimal() else form["num_shards"]
+            body["numShards"] = (
+                whole_number(form["num_shards"]) if form["num_shards"].isdecimal() else form["num_shards"]
+            )
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
             sent = self._create_reader.read(msgspec.json.encode(body))
@@ -133,23 +135,23 @@ class OperatorPages:
                 secret=None if sent.secret is msgspec.UNSET else sent.secret,
             )
         except (InvalidInput, NamespaceExists) as error:
-            return await self._namespaces(visit, problem=error, form=form)
-        await self._audit.write(AuditAction.NAMESPACE_CREATED, visit.actor, sent.name, namespace_details(sent))
-        return RedirectResponse("/namespaces?did=created", 303)
+            return await self._namespaces(context, problem=error, form=form)
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, context.actor, sent.name, namespace_details(sent))
+        return RedirectResponse("/namespaces?notice=created", 303)
 
-    async def change(self, visit: Visit) -> Response:
-        """Changes history, retention, secret, or whether it is paused."""
-        visit.permit(Role.ADMIN)
-        body: dict[str, Any] = {"name": visit.form.exact("name")}
-        did = "changed"
-        if visit.form.get("paused") == "yes" and visit.form.get("sure") != "yes":
-            return await self._ask_before_pause(visit, body["name"])
-        if "paused" in visit.form:
-            body["paused"] = visit.form.get("paused") == "yes"
-            did = "paused" if body["paused"] else "resumed"
+    async def change(self, context: RequestContext) -> Response:
+        """Updates the settings of a namespace, or pauses or resumes it."""
+        context.permit(Role.ADMIN)
+        body: dict[str, Any] = {"name": context.form.exact("name")}
+        notice = "updated"
+        if context.form.get("paused") == "yes" and context.form.get("confirmed") != "yes":
+            return await self._confirm_pause(context, body["name"])
+        if "paused" in context.form:
+            body["paused"] = context.form.get("paused") == "yes"
+            notice = "paused" if body["paused"] else "resumed"
         wanted = ("history", "retention", "secret", "answers")
-        body |= {name: visit.form.get(name) for name in wanted if visit.form.get(name)}
-        if visit.form.get("unsign") == "yes":
+        body |= {name: context.form.get(name) for name in wanted if context.form.get(name)}
+        if context.form.get("unsign") == "yes":
             body["secret"] = None
         try:
             sent = self._update_reader.read(msgspec.json.encode(body))
@@ -164,31 +166,31 @@ class OperatorPages:
                 answers=None if sent.answers is msgspec.UNSET else sent.answers,
             )
         except (InvalidInput, NamespaceNotFound) as error:
-            return await self._namespaces(visit, problem=error, name=body["name"])
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, visit.actor, sent.name, namespace_details(sent))
-        return RedirectResponse(f"/namespaces?did={did}", 303)
+            return await self._namespaces(context, problem=error, name=body["name"])
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, context.actor, sent.name, namespace_details(sent))
+        return RedirectResponse(f"/namespaces?notice={notice}", 303)
 
-    async def rotate(self, visit: Visit) -> Response:
-        """Replaces the signing secret. The answer shows the new one, and nothing shows it again."""
-        visit.permit(Role.ADMIN)
-        body: dict[str, Any] = {"name": visit.form.exact("name"), "force": visit.form.get("force") == "yes"}
-        body |= {"grace": visit.form.get("grace")} if visit.form.get("grace") else {}
+    async def rotate(self, context: RequestContext) -> Response:
+        """Replaces the signing secret. Only this response shows the new secret."""
+        context.permit(Role.ADMIN)
+        body: dict[str, Any] = {"name": context.form.exact("name"), "force": context.form.get("force") == "yes"}
+        body |= {"grace": context.form.get("grace")} if context.form.get("grace") else {}
         try:
             sent = self._rotate_reader.read(msgspec.json.encode(body))
             rotation = self._parser.namespace_rotation(sent)
             await self._service.rotate_secret(sent.name, rotation.secret, rotation.grace_us, force=rotation.force)
         except (InvalidInput, NamespaceNotFound, RotationPending) as error:
-            return await self._namespaces(visit, problem=error, name=body["name"])
+            return await self._namespaces(context, problem=error, name=body["name"])
         details = rotation_details("namespace", rotation)
-        await self._audit.write(AuditAction.SECRET_ROTATED, visit.actor, sent.name, details)
-        return await self._namespaces(visit, rotated=(sent.name, rotation.secret))
+        await self._audit.write(AuditAction.SECRET_ROTATED, context.actor, sent.name, details)
+        return await self._namespaces(context, rotated=(sent.name, rotation.secret))
 
-    async def _ask_before_pause(self, visit: Visit, name: str) -> Response:
-        """Says first what a pause comes to."""
-        if name not in {each.name for each in await self._lists.visible_namespaces(visit)}:
-            return await self._namespaces(visit, problem=NamespaceNotFound(f"no namespace {name!r}"))
-        due = [(words, await count_due(self._service, name, visit.now_us + ahead_us)) for words, ahead_us in _AHEAD]
-        return self._pages.page("pause.html", visit, title="Pause a namespace", name=name, due=due)
+    async def _confirm_pause(self, context: RequestContext, name: str) -> Response:
+        """Asks for confirmation, with the number of timers that come due during a pause."""
+        if name not in {each.name for each in await self._lists.visible_namespaces(context)}:
+            return await self._namespaces(context, problem=NamespaceNotFound(f"no namespace {name!r}"))
+        due = [(words, await count_due(self._service, name, context.now_us + ahead_us)) for words, ahead_us in _AHEAD]
+        return self._pages.page("pause.html", context, title="Pause namespace", name=name, due=due)
 
 
 def _sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How values look: instants, durations, distances in time, counts, and what a timer's state is called."""
+"""Presentation of values: instants, durations, relative times, counts, and the states of timers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tocsin.service import TimerView
 
 T = TypeVar("T")
 
-#: Payloads and bodies that are laid out in lines; longer or deeper ones are shown as they were sent. Each level indents every
-#: line within it.
+#: Payloads and bodies up to this size and depth are indented; others are shown as sent. The output grows with the depth,
+#: because each level indents all lines within it.
 PRETTY_BYTES_MAX = 32 * 1024
 PRETTY_DEPTH_MAX = 20
-#: As many rows as a browser lays out and paints within a frame: it does so for a whole part of a list or not at all.
+#: Rows in one part of a list, which a browser lays out as a whole: as many as it can paint within a frame.
 PART_ROWS = 25
 
-#: Characters for which a list's first column has a width of its own; longer ids end in "…".
-ID_ROOMS = (16, 24, 36, 48, 64, 96)
+#: Lengths of ids for which the id column of a list has a width in the style sheet; longer ids are truncated.
+ID_WIDTHS = (16, 24, 36, 48, 64, 96)
 
 _UNITS = (
     (365 * US_PER_DAY, "y"),
@@ -40,62 +40,62 @@ _UNITS = (
     (60 * US_PER_SECOND, "min"),
     (US_PER_SECOND, "s"),
 )
-#: Path segments that browsers take for steps up or none, however they are written.
+#: Path segments that browsers remove when they normalize a path, even percent-encoded.
 _STEPS = frozenset({"", ".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A timer's state for people: a word, and the name of its colour and shape."""
+    """A state as shown on the pages: a word, and the name of its colour and shape."""
 
     word: str
     tone: str
 
 
 _FINISHED = {
-    Status.COMPLETED: State("done", "done"),
+    Status.COMPLETED: State("completed", "done"),
     Status.FAILED: State("failed", "failed"),
     Status.CANCELED: State("canceled", "canceled"),
 }
 
 
 def state_of(view: TimerView, now_us: int) -> State:
-    """The state at this instant; a timer that is due and not finished is ringing."""
+    """The state of a timer at an instant. A timer that is due and not finished is shown as firing."""
     timer = view.timer
     if timer.status is not Status.PENDING:
         return _FINISHED[timer.status]
     if view.suspended is not None:
-        return State("held", "held")
+        return State("suspended", "suspended")
     if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
-        return State("ringing", "ringing")
+        return State("firing", "firing")
     if timer.attempts:
         return State("retrying", "retrying")
     return State("pending", "pending")
 
 
 def parted(rows: Sequence[T]) -> list[Sequence[T]]:
-    """The rows of a list in parts of at most PART_ROWS, in their order; one empty part if there are none."""
+    """The rows of a list in parts of at most PART_ROWS; one empty part without rows."""
     return [rows[start : start + PART_ROWS] for start in range(0, len(rows), PART_ROWS)] or [rows]
 
 
-def id_room(ids: Iterable[str]) -> int:
-    """The least of ID_ROOMS that the longest id fits into, or the greatest of them."""
+def id_width(ids: Iterable[str]) -> int:
+    """The least of ID_WIDTHS that the longest id fits into, or the greatest one."""
     longest = max(map(len, ids), default=0)
-    return next((room for room in ID_ROOMS if longest <= room), ID_ROOMS[-1])
+    return next((room for room in ID_WIDTHS if longest <= room), ID_WIDTHS[-1])
 
 
 def utc(instant_us: int) -> str:
-    """An instant for people who have no script: UTC to the second."""
+    """An instant in UTC, to the second, for browsers without scripts."""
     return format_instant(instant_us - instant_us % US_PER_SECOND).replace("T", " ").replace("Z", " UTC")
 
 
 def rfc3339(instant_us: int) -> str:
-    """An instant exactly."""
+    """An instant in the format of RFC 3339, at full precision."""
     return format_instant(instant_us)
 
 
 def span(duration_us: int) -> str:
-    """A length of time in its one or two greatest units: `2 h 5 min`. Below a second in milliseconds."""
+    """A duration in its one or two greatest units, such as `2 h 5 min`; below a second in milliseconds."""
     if duration_us < US_PER_SECOND:
         return f"{duration_us / 1_000:.0f} ms"
     for (size, unit), (next_size, next_unit) in pairwise(_UNITS):
@@ -107,7 +107,7 @@ def span(duration_us: int) -> str:
 
 
 def relative(instant_us: int, now_us: int) -> str:
-    """How far away an instant is: `in 5 min`, `2 h ago`, `now`."""
+    """An instant relative to now: `in 5 min`, `2 h ago`, `now`."""
     distance_us = instant_us - now_us
     if abs(distance_us) < US_PER_SECOND:
         return "now"
@@ -115,7 +115,7 @@ def relative(instant_us: int, now_us: int) -> str:
 
 
 def milliseconds(duration_us: float) -> str:
-    """A latency: finer the shorter it is."""
+    """A latency in milliseconds or seconds, with more precision for shorter ones."""
     value = duration_us / 1_000
     if value >= 10_000:
         return f"{value / 1_000:.1f} s"
@@ -123,12 +123,12 @@ def milliseconds(duration_us: float) -> str:
 
 
 def count(number: float) -> str:
-    """With thin spaces between thousands."""
+    """A number with thin spaces between thousands."""
     return f"{number:,.0f}".replace(",", "\u202f")
 
 
 def timer_path(namespace: str, timer_id: str) -> str:
-    """The path of a timer's page. Ids that browsers would take for a step in the path go into the query."""
+    """The path of a timer's page. An id that browsers would remove from a path goes into the query."""
     base = f"/timers/{quote(namespace, safe='')}/"
     if timer_id in _STEPS:
         return f"{base}?id={quote(timer_id, safe='')}"
@@ -136,7 +136,7 @@ def timer_path(namespace: str, timer_id: str) -> str:
 
 
 def destination(timer: Timer) -> tuple[str, str]:
-    """Host and the rest of the URL that a timer calls, without its secrets."""
+    """The host and the rest of a timer's callback URL, with secrets redacted."""
     url = redact_url(timer.url)
     try:
         parts = urlsplit(url)
@@ -147,7 +147,7 @@ def destination(timer: Timer) -> tuple[str, str]:
 
 
 def version(view: TimerView) -> str:
-    """Changes whenever the timer does."""
+    """A version that changes whenever the timer's row does."""
     timer = view.timer
     return (
         f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.suspended or ''}"
@@ -155,8 +155,8 @@ def version(view: TimerView) -> str:
 
 
 def pretty_json(text: bytes) -> str:
-    """A payload with line breaks, its numbers and keys exactly as they were sent; itself when it can't be read, or is long or
-    nested deep."""
+    """A payload, indented, with its numbers and keys exactly as sent; unchanged if it is not JSON, too long or nested too
+    deeply."""
     plain = text.decode(errors="replace")
     if len(text) > PRETTY_BYTES_MAX or is_deeper_than(text, PRETTY_DEPTH_MAX):
         return plain
@@ -164,25 +164,25 @@ def pretty_json(text: bytes) -> str:
         msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return plain
-    return _laid_out(plain)
+    return _indented(plain)
 
 
 def raw_body(body: RawBody) -> tuple[str, str]:
-    """A raw body as people see it, and its content type, size and form."""
+    """A raw body as text, and a description of its content type, size and encoding."""
     size = f"{body.content_type}, {len(body.sent()):,} bytes"
     if body.base64 is not msgspec.UNSET:
-        return body.base64, f"{size}, here in base64"
+        return body.base64, f"{size}, shown as base64"
     text = bytes(body.json).decode() if body.json is not msgspec.UNSET else body.text
     assert text is not msgspec.UNSET
-    # Line breaks stay; other characters that can't be seen are shown by their numbers.
+    # Line breaks are kept; other invisible characters are shown as escapes.
     return "\n".join(visible(line) for line in text.split("\n")), size
 
 
-#: The parts of JSON between white space, an empty object or array as one.
+#: Tokens of JSON; an empty object or array is one token.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[\[\]{},:]|[^\s\[\]{},:"]+')
 
 
-def _laid_out(text: str) -> str:
+def _indented(text: str) -> str:
     parts: list[str] = []
     level = 0
     for token in _TOKEN.findall(text):
@@ -199,6 +199,6 @@ def _laid_out(text: str) -> str:
         elif token[0] in "[{":
             parts.append(token[0] + token[-1])
         else:
-            # Characters instead of their numbers.
+            # Escapes become characters.
             parts.append(json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token)
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""One request to the pages, once it is known who asks."""
+"""One request to the pages, with the principal that makes it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
-from tocsin.ui.sessions import Visitor
+from tocsin.ui.sessions import Principal
 
-#: Fields of a form that are read; a form of ours has far fewer.
+#: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000
-
-
-#: Digits of a number that are read; Python refuses thousands.
+#: Digits of a number that are read; Python refuses to convert thousands.
 _DIGITS_MAX = 18
 
 
-def whole(text: str) -> int:
-    """The whole number that a query or form gives, a greater one cut to its first digits; 0 for anything else."""
+def whole_number(text: str) -> int:
+    """The whole number in a query or form, cut to its first digits if it is longer; 0 for any other text."""
     return int(text[:_DIGITS_MAX]) if text.isdecimal() else 0
 
 
 class Fields:
-    """What a query or a form says: names may come several times, and absent is the same as empty."""
+    """The fields of a query or a form. A name may occur several times; an absent field reads as an empty one."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -55,7 +53,7 @@ class Fields:
 
 
 def read_form(body: bytes) -> Fields:
-    """The fields of a form as browsers send it; InvalidInput for what isn't one."""
+    """The fields of a URL-encoded form. Raises InvalidInput for any other body."""
     try:
         text = body.decode()
         return Fields(parse_qsl(text, keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX, errors="strict"))
@@ -63,26 +61,26 @@ def read_form(body: bytes) -> Fields:
         raise InvalidInput(FieldError("", "the form can't be read")) from None
 
 
-class Visit:
-    """A request, who makes it, and what it says. `fragment`: a script asks for a part of a page."""
+class RequestContext:
+    """A request, its principal and its fields. `fragment`: a script requests a part of a page."""
 
     def __init__(
         self,
         request: Request,
-        visitor: Visitor,
+        principal: Principal,
         cookie: str,
         *,
         now_us: int,
         correlation_id: str,
-        renew: Callable[[], Visitor | None],
+        renew: Callable[[], Principal | None],
         address: str = "",
     ) -> None:
         self.request = request
-        self.visitor = visitor
+        self.principal = principal
         self.cookie = cookie
-        #: Who comes with this cookie by now, for answers that last.
+        #: The cookie's principal at the time of the call, for responses that stay open.
         self.renew = renew
-        #: The client's, empty where it isn't known.
+        #: The client's address; empty if unknown.
         self.address = address
         self.form = Fields(())
         #: The form as it was sent.
@@ -96,8 +94,8 @@ class Visit:
 
     @property
     def actor(self) -> Actor:
-        """Who visits, for the audit trail."""
-        key = self.visitor.key
+        """The actor that the audit trail records."""
+        key = self.principal.key
         return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
 
     @property
@@ -111,26 +109,26 @@ class Visit:
         query = self.request.url.query
         return f"{self.path}?{query}" if query else self.path
 
-    def named(self, fields: Fields) -> tuple[str, str]:
-        """The namespace and id that a form or query names, exactly."""
+    def timer_name(self, fields: Fields) -> tuple[str, str]:
+        """The namespace and id in a form or query, exactly as sent."""
         return fields.exact("namespace"), fields.exact("id")
 
     def permit(self, role: Role, namespace: str | None = None) -> None:
-        """Raises Forbidden unless the visitor has the role on the namespace, or on the whole service."""
-        if self.visitor.may(role, namespace):
+        """Raises Forbidden unless the principal has the role on the namespace; without one, on the whole service."""
+        if self.principal.may(role, namespace):
             return
         if namespace is None:
-            raise Forbidden(f"This needs a key of role {role.value} that is not limited to namespaces.")
-        raise Forbidden(f"Your key does not have the role {role.value} on the namespace {namespace!r}.")
+            raise Forbidden(f"This requires an API key of role {role.value} that is not limited to namespaces.")
+        raise Forbidden(f"Your API key does not have the role {role.value} on the namespace {namespace!r}.")
 
     def permit_tenant(self, role: Role, tenant_id: str) -> None:
-        """Raises Forbidden unless the visitor has the role for the tenant."""
-        if not self.visitor.may_call(role, tenant_id):
-            raise Forbidden(f"Your key does not have the role {role.value} for this tenant.")
+        """Raises Forbidden unless the principal has the role for the tenant."""
+        if not self.principal.may_call(role, tenant_id):
+            raise Forbidden(f"Your API key does not have the role {role.value} for this tenant.")
 
 
 class NewCookie(RedirectResponse):
-    """Leads on, with another cookie: someone has signed in or out."""
+    """A redirect that replaces the cookie, after a sign-in or a sign-out."""
 
     def __init__(self, to: str, cookie: str) -> None:
         super().__init__(to, 303)
@@ -138,11 +136,11 @@ class NewCookie(RedirectResponse):
 
 
 class Relayed(Response):
-    """Another node's answer, as it came: its cookies and headers with it."""
+    """Another node's response, passed on unchanged with its headers and cookies."""
 
     def __init__(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
         super().__init__(body, status)
         self.raw_headers = list(headers)
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[RequestContext], Awaitable[Response]]

@@ -1,7 +1,7 @@
-// Toasts: short, out of the way, read out. And requests whose answers are said.
+// Toasts, which screen readers announce, and requests whose errors they show.
 const SHOWN_MS = 5000;
 
-export function say(text, tone) {
+export function showToast(text, tone) {
   const toast = document.createElement("div");
   toast.className = "toast";
   toast.dataset.tone = tone;
@@ -12,19 +12,19 @@ export function say(text, tone) {
   setTimeout(() => toast.remove(), tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
 }
 
-// Asked by id: to find out that no dialog has the attribute, a browser looks at every element of a long list.
+// By id: a selector for open dialogs would be compared with every element of a long list.
 export const dialogIsOpen = () => ["dialog", "help"].some((id) => document.getElementById(id)?.open);
 
-// A form's fields, sent as one of our own pages sends them.
+// Posts form fields with the CSRF token.
 export function post(url, body) {
   const token = document.querySelector("meta[name='csrf']").content;
   return fetch(url, { method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true" } });
 }
 
-// The reason that a refusal brings; null is no answer at all.
-export function sayAnswer(answer) {
-  if (answer === null) { say("The server does not answer. Nothing was done.", "failed"); return; }
+// Shows the reason of an error response; null means that there was no response.
+export function showError(answer) {
+  if (answer === null) { showToast("The server does not respond. Nothing was changed.", "failed"); return; }
   if (answer.status === 401) { location.reload(); return; }
-  const said = JSON.parse(answer.headers.get("hx-trigger") ?? "{}")["tocsin:said"];
-  say(said?.text ?? `The server refused it (${answer.status}).`, "failed");
+  const toast = JSON.parse(answer.headers.get("hx-trigger") ?? "{}")["tocsin:toast"];
+  showToast(toast?.text ?? `The server refused the request (${answer.status}).`, "failed");
 }

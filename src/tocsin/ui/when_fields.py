@@ -1,4 +1,4 @@
-"""When a timer is to fire, as forms ask for it: in a while, or at a date and time of the person's own zone."""
+"""Reads a form's fields for a due time: a delay, or a date and time in the user's time zone."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from datetime import UTC, datetime, timedelta
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.ui.visit import Fields
+from tocsin.ui.context import Fields
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\Z", re.ASCII)
 _ZONE_MINUTES_MAX = 26 * 60
-#: An instant that was chosen passes while the rest of a form is filled in; what has passed by more was not meant so.
+#: A chosen instant may pass while the form is filled in; an instant further in the past was chosen by mistake.
 _PASSED_US = 60 * US_PER_SECOND
 
 
 def passed(instant_us: int, now_us: int) -> bool:
-    """Whether somebody who chose this instant is to be asked about it: it has passed, and not just now."""
+    """Whether an instant is so far in the past that the form asks for confirmation."""
     return instant_us < now_us - _PASSED_US
 
 
 def read_when(form: Fields) -> dict[str, str]:
     """`{"delay": …}` or `{"executeAt": …}`, as the API takes them.
 
-    `at` is what a browser's field gives, in the zone that lies `zone_minutes` east of UTC at that time; a text with a
-    zone of its own is taken as it is. Raises InvalidInput.
+    `at` is the value of a browser's date and time field, in a zone that is `zone_minutes` ahead of UTC at that time; a value
+    with its own zone is passed on unchanged. Raises InvalidInput.
     """
     if form.get("when") != "at":
         return {"delay": form.get("delay").replace(" ", "").lower()}

@@ -1,4 +1,4 @@
-"""How a service call looks: its state in a word, its paths, what was answered."""
+"""Presentation of service calls: their states, paths and results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tocsin.agent.api.validation import CallStatus
 from tocsin.model.instants import format_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy
-from tocsin.ui.show import State, pretty_json
+from tocsin.ui.presentation import State, pretty_json
 
-#: What stands for bytes that are no characters, and controls other than tabulators, ends of lines and pages, and escapes.
+#: The replacement for invalid bytes, and control characters that text does not contain (tab, line ends, form feed and escape
+#: are text).
 _NOT_TEXT = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 #: The tag that makes a call a favourite.
 STAR = "star"
 
 _WORDS = {
-    CallStatus.RUNNING: State("running", "ringing"),
+    CallStatus.RUNNING: State("running", "firing"),
     CallStatus.SUCCEEDED: State("succeeded", "done"),
     CallStatus.FAILED: State("failed", "failed"),
 }
@@ -30,62 +31,62 @@ _FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.FAILED})
 
 
 def state_of(call: CallRecord, now_us: int) -> State:
-    """The state at this instant; a call that waits and whose time has come is due."""
+    """The state of a call at an instant. A waiting call whose time has come is shown as due."""
     if call.status == CallStatus.SCHEDULED:
-        return State("due", "ringing") if call.due_at <= now_us else State("scheduled", "pending")
+        return State("due", "firing") if call.due_at <= now_us else State("scheduled", "pending")
     if call.status == CallStatus.RETRYING:
         due = call.next_attempt_at is not None and call.next_attempt_at <= now_us
-        return State("due", "ringing") if due else State("retrying", "retrying")
+        return State("due", "firing") if due else State("retrying", "retrying")
     return _WORDS[CallStatus(call.status)]
 
 
 def waits(call: CallRecord) -> bool:
-    """Whether it waits for an instant, so that it may still be deleted."""
+    """Whether the call waits for its due time or for a retry, so that it can be deleted."""
     return call.status in (CallStatus.SCHEDULED, CallStatus.RETRYING)
 
 
 def awaited_at(call: CallRecord) -> int:
-    """The instant that it waits for, or waited for last, as far as that is known."""
+    """The instant that the call waits for, or the last known one that it waited for."""
     return call.due_at if call.next_attempt_at is None else call.next_attempt_at
 
 
 def attempt(call: CallRecord) -> int:
-    """The number of the attempt that is under way, or was the last."""
+    """The number of the current or last attempt."""
     return call.attempts if finished(call) else call.attempts + 1
 
 
 def policy_words(policy: RetryPolicy) -> str:
-    """A retry policy in a sentence."""
+    """A retry policy as a phrase."""
     text = (
-        f"up to {policy.max_attempts} attempts, the second after {format_duration(policy.initial_interval_us)}, each pause "
-        f"{policy.backoff_multiplier:g} times the last, at most {format_duration(policy.max_interval_us)}"
+        f"up to {policy.max_attempts} attempts; first retry after {format_duration(policy.initial_interval_us)}, each delay "
+        f"{policy.backoff_multiplier:g} times the previous, at most {format_duration(policy.max_interval_us)}"
     )
     total = policy.max_duration_us
     return text if total is None else f"{text}, none later than {format_duration(total)} after the first"
 
 
 def finished(call: CallRecord) -> bool:
-    """Whether nothing more happens to it."""
+    """Whether the call has ended."""
     return call.status in _FINISHED
 
 
 def lag_us(call: CallRecord) -> int | None:
-    """From when it could begin at the earliest until it did; None while it hasn't, and for a repetition."""
+    """The time from the earliest possible start to the start; None if the call has not started, and for retries."""
     if call.started_at is None or call.attempts > 1 or (call.attempts == 1 and not finished(call)):
-        # Of a later attempt: its due time is in the messages alone.
+        # The due time of a retry is recorded in the messages only.
         return None
     return max(call.started_at - max(call.due_at, call.submitted_at), 0)
 
 
 def took_us(call: CallRecord) -> int | None:
-    """From its beginning to its end."""
+    """The time from the start to the end; None unless both are known."""
     if call.started_at is None or call.finished_at is None:
         return None
     return max(call.finished_at - call.started_at, 0)
 
 
 def version(call: CallRecord, executions: Sequence[ExecutionRecord] = ()) -> str:
-    """Changes whenever the call does, or one of its executions."""
+    """A version that changes whenever the call or one of its executions does."""
     ended = sum(execution.finished_at is not None for execution in executions)
     tags = zlib.crc32("\0".join(call.tags).encode(errors="surrogatepass"))
     moments = f"{call.started_at or 0:x}.{call.finished_at or 0:x}"
@@ -103,12 +104,12 @@ def list_path(tenant_id: str, **query: str) -> str:
 
 
 def short(identifier: str) -> str:
-    """The end of an id: ids of one moment begin alike."""
+    """The end of an id, because ids created at the same time have the same beginning."""
     return f"…{identifier[-8:]}"
 
 
 def target(call: CallRecord) -> tuple[str, str]:
-    """Host and the rest of the URL that is called, without its secrets."""
+    """The host and the rest of a call's URL, with secrets redacted."""
     url = redact_url(call.request_spec.url)
     try:
         parts = urlsplit(url)
@@ -119,8 +120,8 @@ def target(call: CallRecord) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back, and what went wrong: either, or both. `status` is None without an answer."""
+class CallResult:
+    """The response to a call, its error, or both. `status` is None without a response."""
 
     status: int | None
     headers: Mapping[str, str]
@@ -131,30 +132,30 @@ class Answer:
     error: str
 
     @property
-    def good(self) -> bool:
-        """Whether it is what was wanted."""
+    def succeeded(self) -> bool:
+        """Whether the call succeeded."""
         return not self.error_kind
 
     @property
     def binary(self) -> bool:
-        """Whether the body is no text: it has bytes that are none, or control characters that text does not have."""
+        """Whether the body is not text: it has invalid bytes, or control characters that text does not contain."""
         return _NOT_TEXT.search(self.body) is not None
 
     @property
     def readable(self) -> str:
-        """The body, with line breaks where it is JSON."""
+        """The body, indented if it is JSON."""
         text = self.body.strip()
         return pretty_json(text.encode(errors="replace")) if text[:1] in ("{", "[") else self.body
 
 
-def answer_of(call: CallRecord) -> Answer | None:
-    """How the call ended, as far as it has."""
+def result_of(call: CallRecord) -> CallResult | None:
+    """The result of the latest attempt; None if none has ended."""
     outcome: Mapping[str, Any] | None = call.outcome
     if outcome is None:
         return None
     response = outcome.get("responseMeta") or {}
     error = outcome.get("errorMeta") or {}
-    return Answer(
+    return CallResult(
         status=response.get("status"),
         headers=redact_headers(response.get("headers") or {}),
         body=response.get("bodySnippet") or "",
@@ -166,5 +167,5 @@ def answer_of(call: CallRecord) -> Answer | None:
 
 
 def redacted(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """The headers without their secrets."""
+    """The headers with secrets redacted."""
     return redact_headers(headers or {})

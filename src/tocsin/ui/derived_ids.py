@@ -1,4 +1,4 @@
-"""Ids for timers that are made from others: runs of a finished one, and copies. What exists keeps its id and its history."""
+"""Creates timers from existing ones, runs and copies, and derives their ids. The original keeps its id and its history."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tocsin.model.errors import TimerExists
 from tocsin.model.timer import Status, Timer
 from tocsin.service import TimerService
 
-#: The condition under which the pages create: what exists is never replaced without a word.
+#: The pages create timers under this condition, so that they never replace a timer unasked.
 UNLESS_EXISTS = Condition(OnConflict.REJECT)
-#: Numbers that are tried before an id gets random digits: each costs a write that is refused.
+#: Numbered ids that are tried before one with random digits: each attempt costs a refused write.
 _NUMBERS_TRIED = 20
 _RANDOM_DIGITS = 8
 _RUN = re.compile(r"(.+)-run-([1-9][0-9]{0,5})\Z", re.DOTALL)
@@ -25,24 +25,24 @@ _COPY = re.compile(r"(.+)-copy(?:-[1-9][0-9]{0,5})?\Z", re.DOTALL)
 
 
 def run_of(timer_id: str) -> tuple[str, int]:
-    """The id that a timer's runs share, and which of them this is: the first is called as all are."""
+    """The id of a timer's first run, and the number of this run."""
     match = _RUN.match(timer_id)
     return (match[1], int(match[2])) if match else (timer_id, 1)
 
 
 def run_id(first: str, number: int, chars_max: int) -> str:
-    """What a run is called; an id that gets too long loses its end."""
+    """The id of a run. If it would be too long, the end of the first run's id is cut off."""
     return first if number == 1 else _ending(first, f"-run-{number}", chars_max)
 
 
 def neighbours(timer_id: str, chars_max: int) -> tuple[str | None, str]:
-    """What the runs before and after a timer are called."""
+    """The ids of a timer's previous and next run; None for the first run's previous one."""
     first, number = run_of(timer_id)
     return run_id(first, number - 1, chars_max) if number > 1 else None, run_id(first, number + 1, chars_max)
 
 
 def run_ids(timer_id: str, chars_max: int) -> Iterator[str]:
-    """Ids for a further run of a timer, the best first. The last has random digits."""
+    """Candidate ids for the next run of a timer, in order of preference. The last one has random digits."""
     first, number = run_of(timer_id)
     for further in range(number + 1, number + 1 + _NUMBERS_TRIED):
         yield run_id(first, further, chars_max)
@@ -50,7 +50,7 @@ def run_ids(timer_id: str, chars_max: int) -> Iterator[str]:
 
 
 def copy_ids(timer_id: str, chars_max: int) -> Iterator[str]:
-    """Ids for another timer like one that exists, the best first. The last has random digits."""
+    """Candidate ids for a copy of a timer, in order of preference. The last one has random digits."""
     match = _COPY.match(timer_id)
     first = match[1] if match else timer_id
     yield _ending(first, "-copy", chars_max)
@@ -68,17 +68,17 @@ def _random(first: str, chars_max: int) -> str:
 
 
 async def first_free(service: TimerService, namespace: str, ids: Iterator[str]) -> str:
-    """The first of the ids under which no timer exists now; the last of them if all do."""
+    """The first id under which no timer exists now; the last one if all are taken."""
     timer_id = next(ids)
     while await service.get_many(namespace, [timer_id]) and (further := next(ids, None)) is not None:
         timer_id = further
     return timer_id
 
 
-def anew(former: Timer, execute_at: int, now_us: int) -> Timer:
-    """The same settings as a timer that has not begun."""
+def unstarted(original: Timer, execute_at: int, now_us: int) -> Timer:
+    """A pending timer with the settings of another, without its attempts."""
     return msgspec.structs.replace(
-        former,
+        original,
         execute_at=execute_at,
         created_at=now_us,
         updated_at=now_us,
@@ -95,19 +95,19 @@ def anew(former: Timer, execute_at: int, now_us: int) -> Timer:
 
 
 async def run_again(
-    service: TimerService, parser: RequestParser, former: Timer, execute_at: int, now_us: int, chars_max: int
+    service: TimerService, parser: RequestParser, original: Timer, execute_at: int, now_us: int, chars_max: int
 ) -> str:
-    """Creates another timer like a finished one, and returns its id, which is new: the finished one keeps its history.
-    InvalidInput where its URL may not be called any more, and what `create_under_free_id` raises."""
-    checked = parser.changes(wire.UpdateTimer(former.namespace, former.id, callback_url=former.url), now_us)
-    timer = anew(former, execute_at, now_us)
+    """Creates a copy of a finished timer, and returns its new id; the finished timer keeps its history. Raises InvalidInput
+    if callbacks to the URL are no longer allowed, and whatever `create_under_free_id` raises."""
+    checked = parser.changes(wire.UpdateTimer(original.namespace, original.id, callback_url=original.url), now_us)
+    timer = unstarted(original, execute_at, now_us)
     if checked.url is not msgspec.UNSET:
         timer.url = checked.url
-    return await create_under_free_id(service, timer, run_ids(former.id, chars_max))
+    return await create_under_free_id(service, timer, run_ids(original.id, chars_max))
 
 
 async def create_under_free_id(service: TimerService, timer: Timer, ids: Iterator[str]) -> str:
-    """Creates the timer under the first of the ids that is free, and returns that. TimerExists if none is, and what
+    """Creates the timer under the first free id, and returns that id. Raises TimerExists if none is free, and whatever
     `TimerService.create` raises."""
     for timer_id in ids:
         try:
@@ -115,4 +115,4 @@ async def create_under_free_id(service: TimerService, timer: Timer, ids: Iterato
         except TimerExists:
             continue
         return timer_id
-    raise TimerExists(f"every id that was tried for another {timer.id!r} exists")
+    raise TimerExists(f"no free id was found for a copy of {timer.id!r}")

@@ -1,4 +1,4 @@
-"""`/calls/new`: the form that explains itself, and shows the equal command while one types."""
+"""`/calls/new`: the form of a service call, with the equivalent commands beside it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, IdempotencyConflict, InvalidInput, TocsinError, Unavailable
 from tocsin.ui.calls.agent import Gate
 from tocsin.ui.calls.forms import METHODS, CallForm, command
-from tocsin.ui.calls.show import path
+from tocsin.ui.calls.presentation import path
 from tocsin.ui.calls.tenants import Tenants
+from tocsin.ui.context import Handler, RequestContext
 from tocsin.ui.editing import DELAYS
 from tocsin.ui.forms import curl
 from tocsin.ui.pages import Pages
-from tocsin.ui.visit import Handler, Visit
 
 _CONFLICT = (
-    "This form was sent before, with something else in it, and that call exists. What you see would be another one: send "
-    "it again if you mean that."
+    "This form was already submitted with other values, and that call exists. To submit another call with the values below, "
+    "submit the form again."
 )
-_UNSURE = "Send it again: it will not be made twice."
-_NOTHING: dict[str, Any] = {"curl": "", "command": "", "unchanged": False}
+_OUTCOME_UNKNOWN = "Submit the form again; the call is not sent twice."
+_NO_COMMANDS: dict[str, Any] = {"curl": "", "command": "", "unchanged": False}
 
 
 class CallFormHandlers:
-    """Submitting. `keys`: whether the equal commands bring one."""
+    """Submitting calls. `keys` tells whether the equivalent commands need an API key."""
 
     def __init__(self, gate: Gate, pages: Pages, tenants: Tenants, *, keys: Keyring) -> None:
         self._gate = gate
@@ -48,57 +48,57 @@ class CallFormHandlers:
         return [
             ("GET", "/calls/new", self._gate(self.new)),
             ("POST", "/calls/new", self._gate(self.submit)),
-            ("POST", "/ui/calls/equal", self._gate(self.equal)),
+            ("POST", "/ui/calls/equivalent", self._gate(self.equivalent)),
         ]
 
-    async def new(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """An empty form, or with `like` the copy of a call. Without a tenant it is the last one's, or a new one's."""
-        tenant = visit.query.get("tenant").lower() or next(iter(self._tenants.known(visit)), "") or calls.new_id()
-        visit.permit_tenant(Role.WRITE, tenant)
-        if "like" in visit.query:
-            form = CallForm.like((await calls.get(tenant, visit.query.get("like"))).call, calls.new_id())
+    async def new(self, context: RequestContext, calls: ServiceCalls) -> Response:
+        """An empty form, or with `like` a copy of a call. Without a tenant it uses the most recent one, or a new one."""
+        tenant = context.query.get("tenant").lower() or next(iter(self._tenants.known(context)), "") or calls.new_id()
+        context.permit_tenant(Role.WRITE, tenant)
+        if "like" in context.query:
+            form = CallForm.like((await calls.get(tenant, context.query.get("like"))).call, calls.new_id())
         else:
-            form = CallForm(tenant=tenant, id=calls.new_id(), url=visit.query.get("url"))
-        return self._form(visit, calls, form)
+            form = CallForm(tenant=tenant, id=calls.new_id(), url=context.query.get("url"))
+        return self._form(context, calls, form)
 
-    async def submit(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """Submits it, or shows the form again with what is wrong."""
-        form = CallForm.read(visit.form)
-        visit.permit_tenant(Role.WRITE, form.tenant)
+    async def submit(self, context: RequestContext, calls: ServiceCalls) -> Response:
+        """Submits the call, or shows the form again with its errors."""
+        form = CallForm.read(context.form)
+        context.permit_tenant(Role.WRITE, form.tenant)
         try:
-            sent = self._sent(form, visit.now_us)._replace(service_call_id=form.id or calls.new_id())
-            submitted = await calls.submit(form.tenant, sent, visit.correlation_id)
+            sent = self._sent(form, context.now_us)._replace(service_call_id=form.id or calls.new_id())
+            submitted = await calls.submit(form.tenant, sent, context.correlation_id)
         except InvalidInput as error:
-            return self._form(visit, calls, form, problem=error)
+            return self._form(context, calls, form, problem=error)
         except IdempotencyConflict as error:
             before, form.id = form.id, calls.new_id()
-            return self._form(visit, calls, form, problem=error, words=_CONFLICT, before=path(form.tenant, before))
+            return self._form(context, calls, form, problem=error, words=_CONFLICT, before=path(form.tenant, before))
         except Unavailable as error:
-            return self._form(visit, calls, form, problem=error, words=f"{error}. {_UNSURE}")
-        response = RedirectResponse(f"{path(form.tenant, submitted.service_call_id)}?did=submitted", 303)
-        self._tenants.remember(visit, form.tenant, response)
+            return self._form(context, calls, form, problem=error, words=f"{error}. {_OUTCOME_UNKNOWN}")
+        response = RedirectResponse(f"{path(form.tenant, submitted.service_call_id)}?notice=submitted", 303)
+        self._tenants.remember(context, form.tenant, response)
         return response
 
-    async def equal(self, visit: Visit, calls: ServiceCalls) -> Response:
-        """The commands that would do the same, and what is still wrong, while somebody types."""
-        form = CallForm.read(visit.form)
-        visit.permit_tenant(Role.READ, form.tenant)
-        return HTMLResponse(self._pages.text("timers/equal.html", visit, self._equal(visit, calls, form)))
+    async def equivalent(self, context: RequestContext, calls: ServiceCalls) -> Response:
+        """The equivalent commands, and the form's errors, for the script that requests them on input."""
+        form = CallForm.read(context.form)
+        context.permit_tenant(Role.READ, form.tenant)
+        return HTMLResponse(self._pages.text("timers/equivalent.html", context, self._equivalent(context, calls, form)))
 
     def _sent(self, form: CallForm, now_us: int) -> Submission:
         return submission(self._reader.read(msgspec.json.encode(form.request(now_us))))
 
-    def _equal(self, visit: Visit, calls: ServiceCalls, form: CallForm) -> dict[str, Any]:
+    def _equivalent(self, context: RequestContext, calls: ServiceCalls, form: CallForm) -> dict[str, Any]:
         try:
-            request = form.request(visit.now_us)
+            request = form.request(context.now_us)
         except InvalidInput as error:
-            return {"errors": _readable(error), **_NOTHING}
+            return {"errors": _readable(error), **_NO_COMMANDS}
         errors: list[FieldError] = []
         try:
-            calls.check(form.tenant, self._sent(form, visit.now_us))
+            calls.check(form.tenant, self._sent(form, context.now_us))
         except InvalidInput as error:
             errors = _readable(error)
-        server = str(visit.request.base_url).rstrip("/")
+        server = str(context.request.base_url).rstrip("/")
         url = f"{server}/api/tenants/{form.tenant}/service-calls"
         return {
             "errors": errors,
@@ -109,7 +109,7 @@ class CallFormHandlers:
 
     def _form(
         self,
-        visit: Visit,
+        context: RequestContext,
         calls: ServiceCalls,
         form: CallForm,
         *,
@@ -121,10 +121,10 @@ class CallFormHandlers:
         if isinstance(problem, InvalidInput):
             for bad in problem.errors:
                 errors.setdefault(_field(bad.path), bad.reason)
-        known = self._tenants.known(visit)
+        known = self._tenants.known(context)
         return self._pages.page(
             "calls/form.html",
-            visit,
+            context,
             200 if problem is None else problem_kind(problem).status,
             title="New call",
             form=form,
@@ -135,13 +135,13 @@ class CallFormHandlers:
             delays=DELAYS,
             tenants=known if form.tenant in known else [form.tenant, *known],
             made=form.tenant not in known,
-            may_make=not visit.visitor.names_tenants,
-            equal=self._equal(visit, calls, form),
+            may_make=not context.principal.is_limited,
+            equivalent=self._equivalent(context, calls, form),
         )
 
 
 def _field(api_path: str) -> str:
-    """The part of the form that a path of the API belongs to."""
+    """The form field of an API field's path."""
     path = api_path.removeprefix("requestSpec.")
     if path.startswith("retryPolicy."):
         return path.removeprefix("retryPolicy.")
@@ -149,5 +149,5 @@ def _field(api_path: str) -> str:
 
 
 def _readable(error: InvalidInput) -> list[FieldError]:
-    """The errors under the names that the form has."""
+    """The errors with the names of the form's fields."""
     return [FieldError(bad.path.removeprefix("requestSpec."), bad.reason) for bad in error.errors]
