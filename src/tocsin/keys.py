@@ -1,4 +1,4 @@
-"""Making, listing and revoking API keys, for the API and the command line alike."""
+"""Creating, listing and revoking API keys, for the API and the command line."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import new_name_reason
 from tocsin.ports.store import Store
 
-#: Every node has all keys in memory, and reads them again every `keys_refresh`.
+#: Maximum number of keys: every node keeps all keys in memory, and reads them again every `keys_refresh`.
 KEYS_MAX = 10_000
-#: Namespaces, and tenants, that a key may name, for the same reason.
+#: Maximum number of namespaces, and of tenants, of a key, for the same reason.
 SCOPE_MAX = 100
 NAME_CHARS_MAX = 255
-#: A longer one is a slip of a unit; whoever wants no end gives none.
+#: A longer lifetime is probably a wrong unit; a key without an expiry never expires.
 LIFETIME_US_MAX = 100 * 365 * US_PER_DAY
 _KEY_ID_BYTES = 6
 #: 32 random bytes are 43 URL-safe characters.
 _SECRET_BYTES = 32
 
-#: Adds an entry to the audit trail: what was done to which key, and how. What it raises undoes the making of a key.
-WriteDown = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
+#: Adds an entry to the audit trail: the action, the key's id, and details. If it raises, a new key is removed again.
+RecordAudit = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A key to be made. Without namespaces and tenants it may touch all of them; `expires_at` in microseconds, None:
+class KeyRequest:
+    """A key to create. Without namespaces and tenants it has access to all of them; `expires_at` in microseconds, None:
     never."""
 
     role: Role
@@ -44,14 +44,14 @@ class Wanted:
 
 
 class NewKey(NamedTuple):
-    """A key, with the secret that is sent to prove it, which is stored nowhere."""
+    """A key with its secret, which clients send and which is not stored."""
 
     key: ApiKey
     secret: str
 
 
-def make(wanted: Wanted, now_us: int) -> NewKey:
-    """A key, not stored yet. Raises InvalidInput with all bad fields, as the API names them."""
+def make(wanted: KeyRequest, now_us: int) -> NewKey:
+    """Creates a key, not stored yet. Raises InvalidInput with all bad fields, by their API names."""
     errors = [
         *_scope_errors("namespaces", wanted.namespaces, _namespace_reason),
         *_scope_errors("tenants", wanted.tenants, _tenant_reason),
@@ -59,7 +59,7 @@ def make(wanted: Wanted, now_us: int) -> NewKey:
     if wanted.name and (reason := new_name_reason(wanted.name, NAME_CHARS_MAX)):
         errors.append(FieldError("name", reason))
     if wanted.expires_at is not None and not now_us < wanted.expires_at <= now_us + LIFETIME_US_MAX:
-        reason = "must be in the future, by at most 100 years; leave it out for a key without end"
+        reason = "must be in the future, by at most 100 years; leave it out for a key that never expires"
         errors.append(FieldError("expiresAt", reason))
     if errors:
         raise InvalidInput(*errors)
@@ -72,16 +72,16 @@ def make(wanted: Wanted, now_us: int) -> NewKey:
     return NewKey(key, secret)
 
 
-def beyond(key: ApiKey, maker: ApiKey) -> str | None:
-    """Why the maker's own key does not allow it to make this one; None if it does."""
+def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
+    """Why the `maker` key may not create this `key`; None if it may."""
     if not maker.role.includes(Role.ADMIN):
-        return f"only keys of role admin make keys; this key's role is {maker.role.value}"
+        return f"creating keys requires a key of role admin; this key's role is {maker.role.value}"
     if not maker.covers(key):
         own = ", ".join((*maker.namespaces, *maker.tenants))
-        return f"this key is limited to {own}; name namespaces or tenants of these, and no others"
+        return f"this key is limited to {own}; limit the new key to namespaces or tenants of these"
     ends = maker.expires_at
     if ends is not None and (key.expires_at is None or key.expires_at > ends):
-        return f"this key expires at {format_instant(ends)}; give an expiresAt that is not later"
+        return f"this key expires at {format_instant(ends)}; send an expiresAt that is not later"
     return None
 
 
@@ -92,12 +92,14 @@ class ApiKeys:
         self._store = store
         self._changed = changed
 
-    async def add(self, key: ApiKey, write_down: WriteDown) -> bool:
-        """Stores it, and writes that down; if that fails, the key is gone again. Returns whether it is the first. Raises
-        TooManyKeys."""
+    async def add(self, key: ApiKey, record: RecordAudit) -> bool:
+        """Stores a key and records it in the audit trail; if recording fails, removes the key. Returns whether it is the
+        first key. Raises TooManyKeys."""
         present = len(await self._store.api_keys())
         if present >= KEYS_MAX:
-            raise TooManyKeys(f"there are {present} keys; at most {KEYS_MAX} are kept: revoke those that nobody uses")
+            raise TooManyKeys(
+                f"there are {present} keys, the maximum is {KEYS_MAX}; revoke keys that are no longer used"
+            )
         await self._store.put_api_key(key)
         details: dict[str, Detail] = {
             "role": key.role.value,
@@ -106,27 +108,27 @@ class ApiKeys:
             **({} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}),
         }
         try:
-            await write_down(AuditAction.KEY_CREATED, key.key_id, details)
+            await record(AuditAction.KEY_CREATED, key.key_id, details)
         except Exception:
             await self._store.delete_api_key(key.key_id)
             raise
-        await self._tell()
+        await self._notify_changed()
         return not present
 
     async def seen_by(self, viewer: ApiKey | None) -> list[ApiKey]:
-        """Those that the viewer's key covers, the oldest first; None sees all."""
+        """The keys within the scope of the viewer's key, oldest first; None sees all."""
         keys = sorted(await self._store.api_keys(), key=lambda key: (key.created_at, key.key_id))
         return [key for key in keys if viewer is None or viewer.covers(key)]
 
-    async def revoke(self, key_id: str, revoker: ApiKey | None, write_down: WriteDown) -> None:
-        """Removes one that the revoker sees, and writes that down. Raises KeyNotFound."""
+    async def revoke(self, key_id: str, revoker: ApiKey | None, record: RecordAudit) -> None:
+        """Removes a key within the scope of the revoker's key, and records it in the audit trail. Raises KeyNotFound."""
         known = {key.key_id for key in await self.seen_by(revoker)}
         if key_id not in known or not await self._store.delete_api_key(key_id):
             raise KeyNotFound(f"no key has the id {key_id!r}")
-        await self._tell()
-        await write_down(AuditAction.KEY_DELETED, key_id, {})
+        await self._notify_changed()
+        await record(AuditAction.KEY_DELETED, key_id, {})
 
-    async def _tell(self) -> None:
+    async def _notify_changed(self) -> None:
         if self._changed is not None:
             await self._changed()
 
@@ -137,7 +139,7 @@ def _scope_errors(field: str, names: tuple[str, ...], reason_of: Callable[[str],
     errors = []
     seen: set[str] = set()
     for place, name in enumerate(names):
-        reason = reason_of(name) or ("stands twice" if name in seen else None)
+        reason = reason_of(name) or ("is a duplicate" if name in seen else None)
         seen.add(name)
         if reason is not None:
             errors.append(FieldError(f"{field}[{place}]", reason))
@@ -145,7 +147,7 @@ def _scope_errors(field: str, names: tuple[str, ...], reason_of: Callable[[str],
 
 
 def _namespace_reason(name: str) -> str | None:
-    return None if NAME.match(name) else "is not a namespace's name; give 1 to 255 of A-Z a-z 0-9 . _ : -"
+    return None if NAME.match(name) else "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
 
 
 def _tenant_reason(tenant: str) -> str | None:

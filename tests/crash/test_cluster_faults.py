@@ -30,7 +30,7 @@ _WORKERS = 3
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_a_killed_node_is_replaced_by_the_others(
+async def test_a_killed_nodes_shards_are_taken_over(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -45,7 +45,7 @@ async def test_a_killed_node_is_replaced_by_the_others(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9), ("dynamodb", 9)])
-async def test_a_node_that_stood_still_can_do_no_harm(
+async def test_a_resumed_frozen_node_does_no_harm(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -75,7 +75,7 @@ async def test_a_node_that_stood_still_can_do_no_harm(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_the_database_restarts_in_the_middle(
+async def test_a_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     server, url = await own_database(request, database)

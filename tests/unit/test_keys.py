@@ -1,4 +1,4 @@
-"""Who may make, see and revoke which API key, and which keys can be made at all."""
+"""Creating, listing and revoking API keys: scope and validation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, Wanted, beyond, make
+from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
@@ -51,8 +51,8 @@ def key(
         (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
     ],
 )
-def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
-    reason = beyond(made, maker)
+def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
+    reason = grant_refusal(made, maker)
     assert (reason is None) == (why_not is None), reason
     if why_not is not None:
         assert why_not in str(reason)
@@ -61,29 +61,29 @@ def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey,
 @pytest.mark.parametrize(
     ("wanted", "paths"),
     [
-        (Wanted(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
-        (Wanted(READ, (), ("acme", ONE)), ["tenants[0]"]),
-        (Wanted(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
-        (Wanted(READ, name="a\u202eb"), ["name"]),
-        (Wanted(READ, name="x" * 256), ["name"]),
-        (Wanted(READ, expires_at=NOW), ["expiresAt"]),
-        (Wanted(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
-        (Wanted(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
+        (KeyRequest(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
+        (KeyRequest(READ, (), ("acme", ONE)), ["tenants[0]"]),
+        (KeyRequest(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
+        (KeyRequest(READ, name="a\u202eb"), ["name"]),
+        (KeyRequest(READ, name="x" * 256), ["name"]),
+        (KeyRequest(READ, expires_at=NOW), ["expiresAt"]),
+        (KeyRequest(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
+        (KeyRequest(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
-def test_bad_wishes_are_refused_with_all_bad_fields(wanted: Wanted, paths: list[str]) -> None:
+def test_invalid_keys_are_refused_with_all_bad_fields(wanted: KeyRequest, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         make(wanted, NOW)
     assert [error.path for error in refused.value.errors] == paths
 
 
-def test_the_secret_is_known_by_its_hash_alone() -> None:
-    made, secret = make(Wanted(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
+def test_only_the_hash_of_the_secret_is_stored() -> None:
+    made, secret = make(KeyRequest(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
 
-def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
+def test_only_keys_within_the_callers_scope_are_listed_and_revoked() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -94,12 +94,12 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
             nonlocal changes
             changes += 1
 
-        async def write_down(action: str, key_id: str, details: object) -> None:
+        async def record(action: str, key_id: str, details: object) -> None:
             trail.append((str(action), key_id))
 
         keys = ApiKeys(store, changed)
         for key_id, scope in {"all": (), "a": ("a",), "ab": ("a", "b"), "c": ("c",)}.items():
-            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), write_down)
+            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), record)
             assert first == (key_id == "all")
         assert [one.key_id for one in await keys.seen_by(None)] == ["a", "ab", "all", "c"]
         assert [one.key_id for one in await keys.seen_by(key(ADMIN))] == ["a", "ab", "all", "c"]
@@ -107,8 +107,8 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
         assert [one.key_id for one in await keys.seen_by(viewer)] == ["a", "ab"]
         for beyond_reach in ("all", "c", "none"):
             with pytest.raises(KeyNotFound):
-                await keys.revoke(beyond_reach, viewer, write_down)
-        await keys.revoke("a", viewer, write_down)
+                await keys.revoke(beyond_reach, viewer, record)
+        await keys.revoke("a", viewer, record)
         assert {one.key_id for one in await store.api_keys()} == {"all", "ab", "c"}
         assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
         assert changes == 5
@@ -116,31 +116,31 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
     asyncio.run(run())
 
 
-def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
+def test_a_failed_audit_write_removes_the_new_key() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
 
-        async def write_down(action: object, key_id: str, details: object) -> None:
+        async def record(action: object, key_id: str, details: object) -> None:
             raise StoreUnavailable("full")
 
         with pytest.raises(StoreUnavailable):
-            await ApiKeys(store).add(key(ADMIN), write_down)
+            await ApiKeys(store).add(key(ADMIN), record)
         assert await store.api_keys() == []
 
     asyncio.run(run())
 
 
-def test_there_is_an_end_to_keys() -> None:
+def test_the_number_of_keys_is_limited() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
         for number in range(KEYS_MAX):
             await store.put_api_key(ApiKey(str(number), str(number), READ))
 
-        async def write_down(action: object, key_id: str, details: object) -> None: ...
+        async def record(action: object, key_id: str, details: object) -> None: ...
 
         with pytest.raises(TooManyKeys, match="revoke"):
-            await ApiKeys(store).add(key(READ), write_down)
+            await ApiKeys(store).add(key(READ), record)
 
     asyncio.run(run())

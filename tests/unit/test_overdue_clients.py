@@ -1,4 +1,4 @@
-"""Clients hear at the end of their own time, however long the store keeps a commit waiting."""
+"""Clients get an error when their time budget ends, however long the store delays a commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_US = 200_000
 
 
 class Stalling(MemoryStore):
-    """Takes batches of timers no sooner than it is let."""
+    """A store that writes batches of timers only when it is released."""
 
     def __init__(self) -> None:
         super().__init__(SystemClock())
@@ -29,7 +29,7 @@ class Stalling(MemoryStore):
         return await super().apply(batches)
 
 
-async def test_whoever_waits_for_a_store_that_does_not_answer_hears_in_time() -> None:
+async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() -> None:
     store = Stalling()
     await store.open(1)
     node = Node(store, write_timeout_us=PATIENCE_US)
