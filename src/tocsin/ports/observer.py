@@ -236,21 +236,21 @@ class WritesForwarded(NamedTuple):
 
 
 class StoreRequestRepeated(NamedTuple):
-    """The database refused a request for now, or did not answer it, and it is sent again; `reason` is throttled, conflict,
-    unprocessed, unanswered or unreachable."""
+    """A request to the database failed temporarily and is sent again. `reason`: throttled, conflict, unprocessed, unanswered
+    or unreachable."""
 
     reason: str
 
 
 class StoreUnitsConsumed(NamedTuple):
-    """What the database charges for a request; `kind` is read or write."""
+    """Capacity units that the database charged for a request. `kind`: read or write."""
 
     kind: str
     units: float
 
 
 class ShardSizeEstimated(NamedTuple):
-    """The database's estimate of what a shard takes there, rounded up; `shard_id` is one of those that this node writes."""
+    """The database's estimate of the size of a shard that this node writes has changed. It is an upper bound."""
 
     shard_id: int
     size_bytes: int

@@ -199,8 +199,8 @@ class Capabilities:
     `range_delete`: `delete_to` is honoured (otherwise the engine deletes by uuid only). `exclusive`: whoever has it open
     is the only node, so that claims need not wait for another's lease. `shards_together`: the parts of one `apply` are one
     transaction (otherwise the engine applies each shard's batch by itself, so that no shard fails with another).
-    `batch_rows_max`, `batch_bytes_max`: what fits into one transaction, in timers and in bytes of records, None for no such
-    limit; the engine keeps its batches below it.
+    `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
+    engine keeps its batches within them.
     """
 
     range_delete: bool = True

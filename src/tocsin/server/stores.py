@@ -35,7 +35,7 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
     if scheme == "mysql":
         return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
     if scheme == "dynamodb":
-        # Its driver takes half a second to import.
+        # Importing its driver takes half a second.
         from tocsin.stores.dynamodb.store import DynamoStore
 
         return DynamoStore(settings.store_url(), create=create, **settings.dynamodb_options())
@@ -50,7 +50,7 @@ def open_store(settings: Settings, *, node: bool = True, memory: bool = True, cr
 
 
 def observe_store(store: Store, observe: Observer) -> None:
-    """Has a store that tells of its requests tell this observer."""
+    """Connects the observer to a store that reports its requests."""
     if hasattr(store, "observe"):
         store.observe = observe
 

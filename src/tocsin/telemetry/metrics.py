@@ -92,7 +92,7 @@ GAUGES: dict[str, str] = {
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
-    "tocsin_shard_size_bytes_max": "DynamoDB's estimate of the size of the largest shard that this node writes. The limit is 10 GiB.",
+    "tocsin_shard_size_bytes_max": "Estimated size of the largest DynamoDB shard that this node writes. The limit is 10 GiB.",
     "tocsin_clock_offset_seconds": "This node's clock minus the store's, at the last heartbeat.",
 }
 

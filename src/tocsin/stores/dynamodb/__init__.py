@@ -1,1 +1,1 @@
-"""The store in Amazon DynamoDB: one table, one request for each thing, a transaction for each shard's batch."""
+"""The store in Amazon DynamoDB: one table for all nodes, one transaction for each batch of a shard."""

@@ -1,4 +1,4 @@
-"""Namespaces, API keys, secrets, sign-ins and the audit trail: a partition for each kind, an item for each."""
+"""Namespaces, API keys, secrets, sign-ins and the audit trail: one partition per kind, one item each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.stores.dynamodb.keys import API_KEYS, AUDIT, NAMESPACES, SECRETS, SI
 _key_encoder = msgspec.json.Encoder()
 _key_decoder = msgspec.json.Decoder(ApiKey)
 
-#: Behind every place in the audit trail.
+#: Sorts after every place in the audit trail.
 _AUDIT_END = b"\xff" * 25
 
 
@@ -28,7 +28,7 @@ async def namespaces(client: DynamoClient) -> list[Namespace]:
 
 
 async def put_namespace(client: DynamoClient, namespace: Namespace, *, create: bool) -> bool:
-    """See the port. The version stands beside the record, for the condition."""
+    """See the port. The version is also an attribute of its own, for the condition."""
     item = {
         **key(NAMESPACES, namespace.name.encode()),
         "r": {"B": encode_namespace(namespace)},
@@ -58,7 +58,7 @@ async def put_api_key(client: DynamoClient, api_key: ApiKey) -> None:
 
 
 async def delete_api_key(client: DynamoClient, key_id: str) -> bool:
-    """See the port. The key goes first: sign-ins without one are worth nothing, and go with the next call."""
+    """See the port. The key is deleted first: sign-ins without a key are invalid, and the next call deletes the rest."""
     answer = await client.delete(key(API_KEYS, key_id.encode()), kind=Kind.WRITE_ONCE, ReturnValues="ALL_OLD")
     items = await client.all(SIGN_INS)
     await client.batch_delete([_place(item) for item in items if item["k"]["S"] == key_id])
@@ -81,7 +81,7 @@ async def shared_secret(client: DynamoClient, name: str, fresh: str) -> str:
 
 
 async def put_sign_in(client: DynamoClient, sign_in: SignIn, now_us: int, keep: int) -> None:
-    """See the port. First it is kept, then others go: a fault in between leaves some that go with the next one."""
+    """See the port. The sign-in is stored first; after a failure, the next call removes what is left."""
     await client.put(
         {
             **key(SIGN_INS, sign_in.token_hash.encode()),
@@ -145,12 +145,12 @@ async def put_audit(client: DynamoClient, entry: AuditEntry) -> None:
     try:
         await client.put(item, ConditionExpression="attribute_not_exists(p)")
     except ConditionFailed:
-        # It is kept already.
+        # It has been stored before.
         return
 
 
 async def audit(client: DynamoClient, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the partition backwards; DynamoDB filters what it has read."""
+    """See the port. Queries the partition in descending order. Query ranges include their end, which is dropped here."""
     first = b"\x00" if query.after is None else instant_bytes(query.after)
     last = _AUDIT_END if query.before is None else instant_bytes(query.before)
     if query.cursor is not None:
@@ -158,7 +158,6 @@ async def audit(client: DynamoClient, query: AuditQuery) -> list[AuditEntry]:
     if first > last:
         return []
     values: Item = {":first": {"B": first}, ":last": {"B": last}}
-    # The end is exclusive; a range of a query isn't.
     parts, names = [], {}
     for name, wanted in (("subject", query.subject), ("k", query.key_id)):
         if wanted is not None:

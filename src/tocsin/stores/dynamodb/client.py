@@ -1,4 +1,4 @@
-"""Requests to DynamoDB: sent again while that is harmless and patience lasts, counted, and dated."""
+"""Requests to DynamoDB, with bounded repetition, and the time in its responses."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ T = TypeVar("T")
 
 Response = dict[str, Any]
 
-#: What BatchGetItem and BatchWriteItem take.
+#: DynamoDB's limits of BatchGetItem and BatchWriteItem.
 _BATCH_KEYS_MAX, _BATCH_WRITES_MAX = 100, 25
 #: The first pause before a request is sent again, at most, and how long it may become.
 _PAUSE_FIRST_S, _PAUSE_MAX_S = 0.025, 1.0
-#: A server that can't be reached isn't: whoever asked has a rhythm of its own, and knows at once that nothing was done.
+#: UNREACHABLE is not among them: nothing was sent, and the callers have retries of their own.
 _AGAIN = frozenset({Verdict.THROTTLED, Verdict.CONFLICT, Verdict.UNANSWERED})
 _US = 1_000_000
 
 
 class Kind(Enum):
-    """What is at stake when a request isn't answered: nothing (it reads); nothing but the outcome, since sending it again
-    changes nothing more (a write that says what shall be, or a transaction with its token); or more than that (a write with
-    a condition, which its own first copy may have made fail)."""
+    """What an unanswered request means. READ: it had no effect. WRITE: it may have had its effect, and sending it again
+    changes nothing more (an idempotent write, or a transaction with a token). WRITE_ONCE: it may have had its effect, and
+    must not be sent again (a conditional write, whose first copy can make the second one fail)."""
 
     READ = "read"
     WRITE = "write"
@@ -54,18 +54,18 @@ class Kind(Enum):
 
 
 class DynamoClient:
-    """A connection pool to one region. `observe` gets what is repeated and what it costs."""
+    """A connection pool to one region. `observe` receives events about repeated requests and consumed capacity."""
 
     def __init__(self, settings: DynamoSettings, observe: Observer) -> None:
         self.settings = settings
         self.observe = observe
-        # A request that waits for a connection has not been sent: its time begins when it has one. Requests of which a call
-        # has many share a half of them, so that heartbeats and commits never wait behind a long list.
+        # A request has not been sent while it waits for a connection: its timeout starts afterwards. Parallel requests of one
+        # call share half of the connections, so that heartbeats and commits never wait for long lists.
         self._connections = asyncio.Semaphore(settings.connections_max)
         self._bulk = asyncio.Semaphore(max(1, settings.connections_max // 2))
         self._context: Any = None
         self._client: Any = None
-        #: The latest estimate of each shard's size that was told, in bytes.
+        #: The latest reported size estimate of each shard, in bytes.
         self.shard_bytes: dict[int, int] = {}
 
     @property
@@ -79,17 +79,17 @@ class DynamoClient:
         return self.settings.address.place
 
     async def open(self) -> None:
-        """Makes the client; ConfigError for a region or credentials that are missing. Nothing is sent yet."""
+        """Creates the client; sends nothing. Raises ConfigError if the region or the credentials are missing."""
         settings = self.settings
         config = AioConfig(
             connect_timeout=settings.connect_timeout_s,
             read_timeout=settings.request_timeout_s,
             max_pool_connections=settings.connections_max,
-            # Repeating is decided here, where it is known what is harmless.
+            # `call` repeats requests: it knows which of them may be sent twice.
             retries={"total_max_attempts": 1},
             parameter_validation=False,
             user_agent_extra=settings.application_name,
-            # Fewer round trips to find one that is not wanted.
+            # The table is addressed through the region's endpoint only.
             account_id_endpoint_mode="disabled",
         )
         session = get_session()
@@ -99,7 +99,7 @@ class DynamoClient:
                 "dynamodb",
                 region_name=settings.address.region,
                 endpoint_url=settings.address.endpoint,
-                # Without TLS nothing is verified, and reading the system's authorities takes its time.
+                # Without TLS nothing is verified; loading the system's certificate authorities would take long.
                 verify=None if (settings.address.endpoint or "https").startswith("https") else False,
                 config=config,
             )
@@ -124,10 +124,10 @@ class DynamoClient:
             await context.__aexit__(None, None, None)
 
     async def call(self, operation: str, kind: Kind, **arguments: Any) -> Response:
-        """The answer to one request, sent again as `kind` and patience allow.
+        """The response to one request, which is repeated as far as `kind` and `patience_s` permit.
 
-        Raises ConditionFailed; StoreUnavailable, DefiniteFailure or StoreCorrupted when certainly nothing was done;
-        OutcomeUnknown for a write of which nobody knows.
+        Raises ConditionFailed; StoreUnavailable, DefiniteFailure or StoreCorrupted if it certainly had no effect; and
+        OutcomeUnknown for a write that may have had one.
         """
         deadline = time.monotonic() + self.settings.patience_s
         pause_s, in_doubt = _PAUSE_FIRST_S, False
@@ -206,7 +206,7 @@ class DynamoClient:
         )
 
     async def transact(self, actions: Sequence[Item], **more: Any) -> Response:
-        """One transaction. Its token makes a copy of it that is sent again, or comes late, do nothing."""
+        """One transaction. Its token makes every repeated or late copy ineffective."""
         return await self.call(
             "transact_write_items",
             Kind.WRITE,
@@ -217,7 +217,7 @@ class DynamoClient:
         )
 
     async def query(self, partition: str, *, index: str | None = None, **more: Any) -> Response:
-        """One page of a partition's items, read consistently. `values` of the conditions are in `more`."""
+        """One page of a partition's items, read consistently."""
         if index is not None:
             more["IndexName"] = index
         values = more.pop("ExpressionAttributeValues", {})
@@ -276,7 +276,7 @@ class DynamoClient:
         await self._until_processed([{"DeleteRequest": {"Key": key}} for key in keys], ask)
 
     async def _until_processed(self, left: Any, ask: Callable[[Any], Awaitable[Any]]) -> None:
-        """Asks until nothing is left unprocessed; StoreUnavailable when patience ends."""
+        """Repeats what was left unprocessed. Raises StoreUnavailable after `patience_s`."""
         deadline, pause_s = time.monotonic() + self.settings.patience_s, _PAUSE_FIRST_S
         while left := await ask(left):
             if time.monotonic() >= deadline:
@@ -286,7 +286,7 @@ class DynamoClient:
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
     async def in_parallel(self, ask: Callable[[Any], Awaitable[T]], each: Iterable[Any]) -> list[T]:
-        """The answers in order, a few asked for at once. The first failure ends the others."""
+        """The results in order, with a limited number of requests at once. The first failure cancels the others."""
         turns = asyncio.Semaphore(self.settings.parallel_max)
 
         async def in_turn(what: Any) -> T:
@@ -306,18 +306,18 @@ class DynamoClient:
 
 @cache
 def _loader() -> Any:
-    """Reads the driver's description of the service once a process."""
+    """Loads the driver's service description once per process."""
     return create_loader()
 
 
 def time_of(response: Response, sent_us: int) -> int:
-    """What time it was, in microseconds, when the answer came to a request that was sent at `sent_us`: by this machine's
-    clock, if that agrees with the second in which DynamoDB dates its answer; otherwise the nearest instant that does."""
+    """The store's clock, in microseconds, when the response to a request sent at `sent_us` arrived: this machine's clock if
+    it agrees with the second in the response's `Date` header, otherwise the nearest instant that agrees."""
     received_us = time.time_ns() // 1_000
     date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
     try:
         begin_us = int(email.utils.parsedate_to_datetime(date).timestamp()) * _US
     except (TypeError, ValueError):
         return received_us
-    # It was dated while the request was under way.
+    # The response was dated between sending and receiving.
     return min(max(received_us, begin_us), begin_us + _US - 1 + max(received_us - sent_us, 0))

@@ -1,4 +1,4 @@
-"""What the errors of DynamoDB, of the driver and of its connections mean for a caller of the store."""
+"""Classification of the errors of DynamoDB, the driver and its connections, and their translation into store errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botocore.parsers import ResponseParserError
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable
 from tocsin.stores.dynamodb.keys import Item
 
-#: What a request may end with, but for faults of the program.
+#: The errors that `verdict_of` classifies. All others are bugs.
 TRANSLATED: tuple[type[BaseException], ...] = (
     driver.BotoCoreError,
     driver.ClientError,
@@ -25,7 +25,7 @@ TRANSLATED: tuple[type[BaseException], ...] = (
 
 
 class Verdict(Enum):
-    """What a failed request comes to. The first three may be sent again; the value is the metric's label."""
+    """The kind of a failed request. The first three may be sent again; the value is the label of a metric."""
 
     THROTTLED = "throttled"
     CONFLICT = "conflict"
@@ -37,7 +37,7 @@ class Verdict(Enum):
     INVALID = "invalid"
 
 
-#: Nothing was done; the same request may be sent again.
+#: DynamoDB's error codes and codes of cancellation reasons. None of these requests had an effect.
 _VERDICTS = {
     "ProvisionedThroughputExceededException": Verdict.THROTTLED,
     "ProvisionedThroughputExceeded": Verdict.THROTTLED,
@@ -79,8 +79,8 @@ _POLICY = "the credentials and the policy that it takes stand in docs/how-to/dyn
 
 
 class ConditionFailed(Exception):
-    """A condition of the request does not hold; nothing was written. `items` are what stands in the place of each action
-    whose condition failed, by number; None where there is nothing."""
+    """A condition of the request failed; nothing was written. `items` maps the number of each failed action to the stored
+    item, or None if there is none or it was not requested."""
 
     def __init__(self, items: dict[int, Item | None]) -> None:
         super().__init__("a condition failed")
@@ -88,12 +88,12 @@ class ConditionFailed(Exception):
 
 
 def code_of(error: BaseException) -> str:
-    """DynamoDB's name of the error; empty for another's."""
+    """DynamoDB's error code; empty for other errors."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, driver.ClientError) else ""
 
 
 def verdict_of(error: BaseException) -> Verdict:
-    """What the error comes to."""
+    """The kind of the error."""
     if isinstance(error, driver.ClientError):
         return _verdict_of_answer(error)
     if isinstance(error, _CREDENTIALS):
@@ -101,7 +101,7 @@ def verdict_of(error: BaseException) -> Verdict:
     if isinstance(error, driver.ConnectTimeoutError | driver.ProxyConnectionError | driver.SSLError) or isinstance(
         _cause(error), aiohttp.ClientConnectorError
     ):
-        # No connection was made, so nothing was sent.
+        # There was no connection, so nothing was sent.
         return Verdict.UNREACHABLE
     return Verdict.UNANSWERED
 
@@ -122,7 +122,7 @@ def _verdict_of_answer(error: Any) -> Verdict:
 
 
 def _verdict_of_reasons(reasons: Sequence[dict[str, Any]]) -> Verdict:
-    """A condition that failed says most: the same transaction would fail again. What can't be helped comes next."""
+    """A failed condition takes precedence, then reasons that a repetition would meet again."""
     verdicts = {
         _VERDICTS.get(reason["Code"], Verdict.INVALID) for reason in reasons if reason.get("Code") not in (None, "None")
     }
@@ -133,7 +133,7 @@ def _verdict_of_reasons(reasons: Sequence[dict[str, Any]]) -> Verdict:
 
 
 def failed_conditions(error: BaseException) -> ConditionFailed:
-    """The error of a request whose condition failed."""
+    """The ConditionFailed of a request whose verdict is REFUSED."""
     response = error.response if isinstance(error, driver.ClientError) else {}
     reasons = response.get("CancellationReasons")
     if reasons is None:
@@ -145,7 +145,7 @@ def failed_conditions(error: BaseException) -> ConditionFailed:
 
 
 def translate_error(error: BaseException, verdict: Verdict, place: str) -> StoreError:
-    """The store error of a request that certainly had no effect."""
+    """The store error for a request that certainly had no effect."""
     text = f"{place}: {text_of(error)}"
     match verdict:
         case Verdict.INVALID:
@@ -159,7 +159,7 @@ def translate_error(error: BaseException, verdict: Verdict, place: str) -> Store
 
 
 def text_of(error: BaseException) -> str:
-    """The error in a line, with the reasons of a transaction."""
+    """The error in one line, with the reasons of a canceled transaction."""
     if not isinstance(error, driver.ClientError):
         cause = _cause(error)
         return str(error) or (type(error).__name__ if cause is None else f"{type(cause).__name__}: {cause}")

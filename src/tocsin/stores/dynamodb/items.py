@@ -1,8 +1,8 @@
-"""Items of the table, and the rows of the port that they are.
+"""Conversion between rows of the port and items of the table.
 
-Names of attributes are one letter, since they are paid for with every item: `g` generation, `n` namespace, `i` id, `t` tags,
-`r` record, `w` why it is suspended; of finished timers also `z` status, `f` finished at, and `ttl`, the second
-from which DynamoDB may remove it by itself.
+Attribute names have one letter, because they count towards the size of each item: `g` generation, `n` namespace, `i` id,
+`t` tags, `r` record, `w` reason of suspension; of finished timers also `z` status, `f` finished at, and `ttl`, the time to
+live in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
 
 _UUID_BYTES = 16
 _STATUSES = {status.value: status for status in Status}
-#: What an item takes beside its attributes.
+#: Size of an item beside its attributes, rounded up.
 _ITEM_OVERHEAD_BYTES = 100
 _EXPIRY_ENTRY_BYTES = 200
 
 
 def stored_item(shard_id: int, row: StoredRow) -> Item:
-    """The item of a live or suspended row; DefiniteFailure for one that can't be kept."""
+    """The item of a live or suspended row. Raises DefiniteFailure if the row exceeds a limit."""
     kind = LIVE if row.suspended is None else SUSPENDED
     item = {**timer_key(shard_id, row.uuid), "o": {"B": _order(kind, row)}, "g": {"B": row.generation}, **_common(row)}
     if row.suspended is not None:
@@ -44,7 +44,7 @@ def stored_item(shard_id: int, row: StoredRow) -> Item:
 
 
 def history_item(shard_id: int, row: HistoryRow) -> Item:
-    """The item of a finished row; DefiniteFailure for one that can't be kept."""
+    """The item of a finished row. Raises DefiniteFailure if the row exceeds a limit."""
     try:
         expiry = instant_bytes(row.expires_at)
     except OverflowError:
@@ -78,7 +78,7 @@ def _order(kind: bytes, row: StoredRow | HistoryRow, generation: bytes = b"") ->
 
 
 def _checked(item: Item, row: StoredRow | HistoryRow) -> Item:
-    # The entries in local indexes count, too.
+    # Entries in local indexes count towards the limit.
     indexed = {name: item[name] for name in ("p", "s", "o", *PROJECTED) if name in item}
     if (size := item_bytes(item) + item_bytes(indexed) + _EXPIRY_ENTRY_BYTES) > ITEM_BYTES_MAX:
         raise DefiniteFailure(
@@ -88,7 +88,7 @@ def _checked(item: Item, row: StoredRow | HistoryRow) -> Item:
 
 
 def item_bytes(item: Item) -> int:
-    """What the item counts against the limits, or a little more."""
+    """The size of the item as DynamoDB counts it, rounded up."""
     return _ITEM_OVERHEAD_BYTES + sum(len(name) + _value_bytes(value) for name, value in item.items())
 
 
@@ -102,7 +102,7 @@ def _value_bytes(value: Item) -> int:
 
 
 def row_of(item: Item) -> StoredRow | HistoryRow:
-    """The row that an item holds; StoreCorrupted for an item that isn't one."""
+    """The row of an item. Raises StoreCorrupted for an item that is not a timer's."""
     try:
         return _row(item)
     except (KeyError, ValueError) as error:

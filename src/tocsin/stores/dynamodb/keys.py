@@ -1,7 +1,7 @@
-"""The table's keys: what stands where, and in which order.
+"""The keys of the table's items.
 
-Every item has a partition key `p` (text) and a sort key `s` (bytes). All of a shard's items share a partition, so that one
-of them, the shard item, can fence what is done to the others:
+Every item has a partition key `p` (text) and a sort key `s` (bytes). All items of a shard share a
+partition key:
 
     p = "shard/3"   s = "shard"                    the shard item: epoch, owner
                     s = uuid "t"                   a timer, live or suspended: one item, whatever its instant
@@ -22,8 +22,8 @@ from tocsin.ports.store import FireKey, ListCursor
 Item = dict[str, Any]
 
 BY_INSTANT, BY_EXPIRY = "by_instant", "by_expiry"
-#: What lists filter by, and the rest of a row's place: in the index by instant beside the keys. Records are not, because an
-#: item and its entries in local indexes share one limit, and writes of the index are paid for by their size.
+#: Attributes in the index by instant beside its keys: what lists filter by, and the generation, which is part of a row's
+#: place. Records are not in it: an item and its index entries share one size limit, and index writes are charged by size.
 PROJECTED = ("g", "n", "i", "t", "z")
 
 #: First letters of `o`.
@@ -32,7 +32,7 @@ LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 _TIMER, _HISTORY = b"t", b"h"
 _UUID_BYTES = 16
 _SIGN = 2**63
-#: Behind every generation.
+#: Sorts after every generation.
 GENERATION_END = b"\xff" * 32
 
 META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
@@ -96,7 +96,7 @@ def order(kind: bytes, at: int, uuid: bytes, generation: bytes = b"") -> bytes:
 
 
 def place_of(data: bytes) -> ListCursor:
-    """The place in a list that an `o` stands for; a live row's is behind all generations that it may have."""
+    """The place in a list of an `o`. A live row's `o` has no generation; its place sorts after all generations."""
     return (instant_of(data[1:9]), data[9:25], data[25:] or GENERATION_END)
 
 

@@ -1,8 +1,8 @@
-"""Lists over DynamoDB: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists over DynamoDB: a merge of sorted ranges (per shard: live, suspended, finished) with bounded work.
 
-Each range is read page by page; DynamoDB filters what it has read, and says how far it has come. What is answered reaches
-as far as the range that has come least far: up to there nothing is missing. The index says what matches; the rows
-themselves are read at the end. A page is of no single snapshot: a timer that moves while it is read may be missed.
+Each range is read page by page from the index; DynamoDB filters the entries and returns how far it has read. The result is
+complete up to the place that all ranges have reached. Finally the rows of the chosen entries are read. A list is not a
+snapshot: a timer that moves during the reads may be missing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Entry(NamedTuple):
 
 
 class _Range:
-    """Rows of one kind in one shard, in order: what matched and is not in the answer yet, and how far was read."""
+    """Rows of one kind in one shard, in order: matching entries that are not chosen yet, and how far it has been read."""
 
     def __init__(self, shard_id: int, kind: bytes, start: ListCursor) -> None:
         self.entries: list[_Entry] = []
@@ -56,7 +56,7 @@ class _Range:
         """Reads up to `span` rows more; returns how many were passed."""
         at, uuid, generation = self.reached
         if self._kind == FINISHED or generation == GENERATION_END:
-            # Behind the place. Of live rows, whose place lacks a generation here, the one at it may still be wanted.
+            # After the place. The `o` of live rows has no generation, so the row at the place itself may still follow.
             first = order(self._kind, at, uuid, generation if self._kind == FINISHED else b"") + b"\x00"
         else:
             first = order(self._kind, at, uuid)
@@ -89,7 +89,7 @@ class _Range:
 
 
 async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
-    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
+    """See the port. Each call reads at least one entry of each range, even beyond `scan_rows_max`, so that it advances."""
     start: ListCursor = (_INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
     start = max(start, query.cursor or start)
     last_us = _INSTANT_MAX if query.execute_before is None else query.execute_before - 1
@@ -99,7 +99,7 @@ async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
     span = max(1, min(_share(query.limit, ranges), query.scan_rows_max // max(len(ranges), 1)))
     while True:
         behind = [each for each in ranges if not each.ended]
-        # Nothing is missing up to where the one that has come least far has come.
+        # Entries are complete up to the place that all ranges have reached.
         frontier = min((each.reached for each in behind), default=None)
         if scanned or frontier is None:
             if not _take(ranges, frontier, query.limit - len(chosen), chosen):
@@ -114,13 +114,13 @@ async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
 
 
 def _share(limit: int, ranges: Sequence[_Range]) -> int:
-    """Rows that the first request to each range asks for: twice its share of a page, and no less than what DynamoDB reads for
-    the same price."""
+    """Entries that the first request to each range reads: twice its share of a page, but at least as many as one read unit
+    usually pays for."""
     return max(_SPAN_ROWS_FIRST, 2 * limit // max(len(ranges), 1))
 
 
 def _may_have_more(behind: list[_Range], ranges: list[_Range], missing: int) -> list[_Range]:
-    """Those of the ranges that are not at their end, `behind`, in which rows of this page may still be found."""
+    """The ranges of `behind`, which have more entries, that may contain entries of this page."""
     known = sorted(entry.place for each in ranges for entry in each.entries)
     if len(known) < missing:
         return behind
@@ -132,7 +132,7 @@ async def _read(client: DynamoClient, query: ListQuery, last_us: int, span: int,
 
 
 async def _rows(client: DynamoClient, chosen: Sequence[_Entry]) -> list[Row]:
-    """The rows of these entries, but for those that have moved or gone since their entries were read."""
+    """The rows of these entries, except those that have changed since their entries were read."""
     found: dict[tuple[str, bytes], Row] = {}
     for item in await client.batch_get([each.key for each in chosen]) if chosen else ():
         found[item["p"]["S"], bytes(item["s"]["B"])] = row_of(item)
@@ -152,7 +152,7 @@ def _ranges(query: ListQuery, start: ListCursor) -> list[_Range]:
 
 
 def _take(ranges: list[_Range], frontier: ListCursor | None, limit: int, chosen: list[_Entry]) -> bool:
-    """Moves the entries up to the frontier, at most `limit`, into the answer; False if that isn't all of them."""
+    """Moves up to `limit` entries that are not after the frontier into `chosen`. False if there were more."""
     ready = sorted(
         (entry for each in ranges for entry in each.entries if frontier is None or entry.place <= frontier),
         key=lambda entry: entry.place,

@@ -1,5 +1,5 @@
-"""What reads timers, shard items and members. Everything is read consistently; a query sees each item as some committed
-transaction left it, which is enough where one owner writes (rule 9)."""
+"""Reads of timers, shard items and members. All reads are strongly consistent. A query is not a snapshot: it returns each
+item as of some committed transaction, which suffices because each shard has one writer (rule 9)."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey,
             return Loaded(rows, last)
         at, uuid, _ = place_of(bytes(page["LastEvaluatedKey"]["o"]["B"]))
         if rows:
-            # Never inferred from how many there are: DynamoDB says how far it has read.
+            # Completeness follows from LastEvaluatedKey, never from the number of rows.
             return Loaded(rows, (at, uuid))
         more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
     return Loaded([], last)
 
 
 async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """See the port. One query for each uuid: the live row stands behind the finished ones, and the newest of these last."""
+    """See the port. One query per uuid, in descending order: first the live row, then the newest finished one."""
 
     async def of_timer(uuid: bytes) -> Found:
         rows: list[StoredRow | HistoryRow] = []

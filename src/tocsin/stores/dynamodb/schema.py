@@ -1,4 +1,4 @@
-"""The table: made where there is none, checked where there is one, and the number of shards in it."""
+"""Creates or checks the table, and fixes the number of shards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tocsin.stores.dynamodb.settings import LAYOUT
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
-#: For each local index what it sorts by, and what is in it beside the keys.
+#: The sort key and the projected attributes of each local index.
 _INDEXES: dict[str, tuple[str, tuple[str, ...]]] = {BY_INSTANT: ("o", PROJECTED), BY_EXPIRY: ("e", ())}
 _META_KEY = key(META, b"meta")
 _POLL_S = 0.5
 
 
 def definition() -> dict[str, Any]:
-    """The arguments of CreateTable, but for the table's name and its capacity."""
+    """The arguments of CreateTable, except name and capacity."""
     return {
         "KeySchema": _schema(_KEYS),
         "AttributeDefinitions": [{"AttributeName": name, "AttributeType": kind} for name, kind in _TYPES.items()],
@@ -48,15 +48,15 @@ def _schema(keys: dict[str, str]) -> list[dict[str, str]]:
 
 
 async def prepare(client: DynamoClient, total_shards: int | None, *, create: bool) -> int:
-    """Makes the table if need be, and fixes the number of shards; returns that number.
+    """Creates the table if it is missing, and fixes the number of shards; returns that number.
 
-    Raises ConfigError for a table of another shape, missing rights, or another number of shards than that under which data
-    exists; StoreUnavailable for no table without `create`; SchemaTooNew for a layout of a newer Tocsin.
+    Raises ConfigError for missing rights or a number of shards other than the stored one, StoreCorrupted for a table of
+    another shape, StoreUnavailable for a missing table without `create`, SchemaTooNew for a newer layout.
     """
     description = await _describe(client)
     if description is None:
         if not create:
-            raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` makes it")
+            raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` creates it")
         await _create(client)
         description = await _describe(client)
     description = await _active(client, description)
@@ -74,7 +74,7 @@ async def _describe(client: DynamoClient) -> dict[str, Any] | None:
 
 
 def refused(client: DynamoClient, error: StoreError, action: str) -> StoreError | ConfigError:
-    """What is said at the start of an error: rights and credentials that are wrong stay so until somebody acts."""
+    """The error to raise at the start: ConfigError for missing rights or invalid credentials, which no retry helps."""
     if _verdict(error) is Verdict.DENIED:
         return ConfigError(f"store: {error} ({action} on {client.table})")
     return error
@@ -85,7 +85,7 @@ def _verdict(error: BaseException) -> Verdict | None:
 
 
 async def _create(client: DynamoClient) -> None:
-    """On demand, which needs no figure; capacity can be provisioned later. Nodes that start at once make one table."""
+    """Creates the table, billed on demand. Nodes that start at once create one table."""
     try:
         await client.call(
             "create_table",
@@ -106,19 +106,19 @@ async def _create(client: DynamoClient) -> None:
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
         )
     except DefiniteFailure:
-        # Another node was faster, or it isn't allowed: finished timers are removed without it.
+        # Another node has enabled it, or it is not allowed. Tocsin deletes finished timers without it.
         return
 
 
 async def _active(client: DynamoClient, description: dict[str, Any] | None) -> dict[str, Any]:
-    """Waits for a table that is being made."""
+    """Waits until the table has been created."""
     deadline = time.monotonic() + client.settings.create_timeout_s
     while description is None or description["TableStatus"] == "CREATING":
         if time.monotonic() >= deadline:
             raise StoreUnavailable(
-                f"{client.place} is still being made after {client.settings.create_timeout_s:g} s; start again later"
+                f"{client.place} is still being created after {client.settings.create_timeout_s:g} s; start again later"
             )
-        # Only asking shows it.
+        # DynamoDB has no notification.
         await asyncio.sleep(_POLL_S)
         description = await _describe(client)
     if description["TableStatus"] == "DELETING":
@@ -127,7 +127,7 @@ async def _active(client: DynamoClient, description: dict[str, Any] | None) -> d
 
 
 def _check(place: str, description: dict[str, Any]) -> None:
-    """Raises StoreCorrupted for a table of another shape: an index of this kind can't be added later."""
+    """Raises StoreCorrupted for a table of another shape, because local indexes cannot be added to a table."""
     types = {each["AttributeName"]: each["AttributeType"] for each in description["AttributeDefinitions"]}
     indexes = {each["IndexName"]: each for each in description.get("LocalSecondaryIndexes", ())}
     wrong = []
@@ -163,7 +163,7 @@ def _written(keys: dict[str, str]) -> str:
 
 
 async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
-    """Data exists from the first claim on; before that, the number may still be chosen."""
+    """Fixes the number. It can be changed until the first claim."""
     while True:
         try:
             item = await client.get(_META_KEY)
@@ -185,7 +185,7 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
 
 
 async def _put_total_shards(client: DynamoClient, former: int | None, number: int) -> bool:
-    """False if another node has changed it in the meantime."""
+    """False if another node has changed the number."""
     item: Item = {**_META_KEY, "layout": {"N": str(LAYOUT)}, "total_shards": {"N": str(number)}}
     condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
     if former is not None:

@@ -1,4 +1,4 @@
-"""The address of a table, and how long and how much is asked of it."""
+"""The address of a table, and the limits of requests to it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LAYOUT = 1
 #: The parameters of an address.
 PARAMETERS = ("endpoint", "region")
 
-#: What one transaction takes: actions, and bytes of items.
+#: DynamoDB's limits of a transaction: actions, and bytes of items.
 TRANSACTION_ACTIONS_MAX = 100
 TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
-#: What one item takes, names of attributes included.
+#: DynamoDB's limit of an item, including attribute names and its entries in local indexes.
 ITEM_BYTES_MAX = 400 * 1024
 
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}\Z")
@@ -26,7 +26,7 @@ _FORM = "dynamodb://TABLE?region=eu-west-1"
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """Where a table is. `region` None: as AWS's settings say; `endpoint` None: the region's own."""
+    """Where a table is. `region` None: the one in AWS's settings; `endpoint` None: the region's own."""
 
     table: str
     region: str | None = None
@@ -72,14 +72,13 @@ def _is_endpoint(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DynamoSettings:
-    """How a table is used.
+    """Timeouts and limits of requests.
 
-    `request_timeout_s` is how long one request may take, `connect_timeout_s` how long making its connection. A request that
-    DynamoDB refuses for now (throttled, in conflict with another transaction), or whose answer does not come, is sent again
-    until `patience_s` have passed since it was first sent; the last one may then still take its time. `connections_max`
-    bounds the connections, `parallel_max` the requests that one call has under way at once. `actions_max` and `bytes_max`
-    bound a transaction, its fence included, and `page_items_max` what one query reads. `create_timeout_s` is how long a new
-    table may take.
+    `connect_timeout_s` limits connecting, `request_timeout_s` one request. A request that is throttled, conflicts with
+    another transaction or gets no response is sent again until `patience_s` after it was first sent; a request sent before
+    that may end later. `connections_max` limits the connections, `parallel_max` the concurrent requests of one call.
+    `actions_max` and `bytes_max` limit a transaction, including its fence; `page_items_max` limits what a query reads.
+    `create_timeout_s` limits the creation of the table.
     """
 
     address: TableAddress

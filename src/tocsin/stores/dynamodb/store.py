@@ -1,7 +1,7 @@
-"""The store for several nodes: one DynamoDB table that they share.
+"""The store in a DynamoDB table that several nodes share.
 
-The table's keys are in `keys`, what is in its items in `items`, the requests in `writes`, `reads`, `lists` and `access`; this
-file is the life cycle, and whose turn it is.
+`keys` and `items` define the table's content; `writes`, `reads`, `lists` and `access` contain the requests. This file has the
+life cycle and the order of writes.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from tocsin.stores.dynamodb.settings import DynamoSettings, parse_address
 
 T = TypeVar("T")
 
-#: Timers that finish in one transaction: for each a delete and its history, beside the fence.
+#: Timers in one transaction: each may need a delete and a history item, beside the fence.
 _BATCH_ROWS_MAX = 49
-#: A half of what a transaction takes, so that a last, large row still has room.
+#: Half of a transaction's limit, because the last row of a batch may exceed it.
 _BATCH_BYTES_MAX = 2 * 1024 * 1024
 
 
 class DynamoStore:
     """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
 
-    `options` are those of DynamoSettings. The table is Tocsin's alone, and is made, billed on demand, when it is missing;
-    without `create` that is StoreUnavailable. Credentials and, without `region`, the region come as AWS's tools find them.
+    `options` are the fields of DynamoSettings. The table belongs to Tocsin alone. If it is missing, it is created, billed on
+    demand; without `create` that raises StoreUnavailable. Credentials and the default region come from AWS's usual sources.
     """
 
     capabilities = Capabilities(
@@ -65,7 +65,7 @@ class DynamoStore:
     def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
         self._settings = DynamoSettings(parse_address(url), **options)
         self._create = create
-        #: Gets events about requests; for metrics.
+        #: Receives events about requests, for metrics.
         self.observe: Observer = _nobody
         self._client: DynamoClient | None = None
         self._total_shards = 0
@@ -74,7 +74,7 @@ class DynamoStore:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def open(self, total_shards: int | None) -> int:
-        """See the port. Makes the table where there is none."""
+        """See the port. Creates the table if it is missing."""
         if self._client is not None:
             raise ConfigError(f"{self._settings.address.place} is open already")
         client = DynamoClient(self._settings, lambda event: self.observe(event))
@@ -97,7 +97,7 @@ class DynamoStore:
             await client.close()
 
     async def now(self) -> int:
-        """The machine's clock, kept within the second in which DynamoDB dates an answer."""
+        """The machine's clock, limited to the second in the date of DynamoDB's response."""
         sent_us = time.time_ns() // 1_000
         response = await self._open.call(
             "get_item", Kind.READ, TableName=self._open.table, Key=key(META, b"meta"), ReturnConsumedCapacity="TOTAL"
@@ -113,7 +113,7 @@ class DynamoStore:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A claim returns once nothing of a former owner is still being written."""
+        """See the port. Waits until no transaction of a former owner is in progress."""
         if expected_epoch == 0 and not self._has_data:
             if not await writes.begin_data(self._open, self._total_shards):
                 raise StoreUnavailable(f"{self._open.place} has another number of shards by now; start again")
@@ -144,9 +144,9 @@ class DynamoStore:
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. Each shard's part is a transaction of its own, or several; shards don't wait for one another."""
+        """See the port. Each shard's part is one transaction, or several; shards do not wait for each other."""
         client = self._open
-        # What can't be written at all is found before anything is.
+        # Rows that exceed a limit are refused before anything is written.
         chunks = [writes.chunks_of(batch, self._settings) for batch in batches]
         results = await asyncio.gather(
             *(
@@ -170,12 +170,12 @@ class DynamoStore:
         return await reads.fetch(self._open, shard_id, uuids) if uuids else {}
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. A page is of no single snapshot."""
+        """See the port. A list is not a snapshot."""
         return await lists.list_rows(self._open, query)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port. Shard by shard. What expired is deleted without a condition: the same finished timer, written once
-        more in the meantime, expires at the same instant."""
+        """See the port. Shard by shard. Deletes need no condition: the same finished timer, if it is written again meanwhile,
+        expires at the same instant."""
         found: builtins.list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:
@@ -246,8 +246,8 @@ class DynamoStore:
         return self._client
 
     def _in_turn(self, shard_id: int, work: Callable[[], Awaitable[T]]) -> asyncio.Future[T]:
-        """What the work comes to. One write of a shard at a time (rule 2), which goes on if the caller is cancelled: the next
-        one waits until its outcome is known."""
+        """The result of the work. Writes of one shard run one at a time (rule 2). Work continues if the caller is cancelled,
+        and the next write waits until its outcome is known."""
 
         async def run() -> T:
             async with self._turns.setdefault(shard_id, asyncio.Lock()):
@@ -261,12 +261,12 @@ class DynamoStore:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            # Taken, so that a caller who went away leaves no complaint of an error that nobody saw.
+            # Retrieved, so that asyncio does not log it if the caller was cancelled.
             task.exception()
 
 
 def _outcome(results: Sequence[Applied | BaseException]) -> list[Applied]:
-    """The parts' results; an error is definite only if no part has been written."""
+    """The results of all parts. A failure is definite only if no part was written."""
     failures = [result for result in results if isinstance(result, BaseException)]
     if not failures:
         return [result for result in results if isinstance(result, Applied)]

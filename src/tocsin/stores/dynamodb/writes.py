@@ -1,4 +1,4 @@
-"""What writes timers and shard items: batches cut into transactions, claims, releases, heartbeats."""
+"""Writes of timers, shard items and members: batches cut into transactions, claims, releases, heartbeats."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, tim
 from tocsin.stores.dynamodb.settings import DynamoSettings
 
 _UUID_BYTES = 16
-#: The shard item, its list of uuids included, and what surrounds an action.
+#: Size of the shard item with its list of uuids, and of an action beside its item, rounded up.
 _FENCE_BYTES, _ACTION_BYTES = 4_096, 64
 _GIB = 1 << 30
 
 
 class Atom:
-    """The actions on one uuid: they stand in one transaction (rule 18)."""
+    """The actions on one uuid, which stay in one transaction (rule 18)."""
 
     def __init__(self, uuid: bytes) -> None:
         self.uuid = uuid
@@ -30,19 +30,19 @@ class Atom:
         self.deletes = False
 
     def put(self, table: str, item: Item) -> None:
-        """Writes an item; of two with one key the latter."""
+        """Adds a put. A later one with the same key replaces it."""
         self.actions[item["s"]["B"]] = {"Put": {"TableName": table, "Item": item}}
         self.bytes += item_bytes(item) + _ACTION_BYTES
 
     def delete(self, table: str, place: Item) -> None:
-        """Removes an item."""
+        """Adds a delete."""
         self.actions[place["s"]["B"]] = {"Delete": {"TableName": table, "Key": place}}
         self.bytes += item_bytes(place) + _ACTION_BYTES
         self.deletes = True
 
 
 def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
-    """The batch by uuid, those without deletes first. Raises DefiniteFailure for a row that can't be kept."""
+    """The batch by uuid, atoms without deletes first. Raises DefiniteFailure for a row that exceeds a limit."""
     atoms: dict[bytes, Atom] = {}
     shard_id = batch.shard_id
     for row in batch.upserts:
@@ -55,7 +55,7 @@ def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
 
 
 def chunks_of(batch: ShardBatch, settings: DynamoSettings) -> list[list[Item]]:
-    """The transactions that make up the batch, in order; each begins with the fence. One, if that is enough."""
+    """The batch's transactions, in order, as few as possible; each begins with the fence."""
     table = settings.address.table
     actions_max, bytes_max = settings.actions_max - 1, settings.bytes_max - _FENCE_BYTES
     chunks: list[list[Atom]] = [[]]
@@ -80,8 +80,8 @@ def _actions(chunk: Iterable[Atom]) -> Iterable[Item]:
 
 
 def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
-    """Rule 1: the shard item is written on the condition that epoch and owner are the batch's. It keeps the uuids of the
-    latest transaction for `settle`."""
+    """Rule 1: an update of the shard item on the condition that epoch and owner are the batch's. The item lists the uuids of
+    the latest transaction, for `_settle`."""
     return {
         "Update": {
             "TableName": table,
@@ -99,8 +99,8 @@ def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
 
 
 async def apply(client: DynamoClient, batch: ShardBatch, chunks: Sequence[Sequence[Item]]) -> Applied:
-    """Writes the transactions one after another. What fails after the first has been written is OutcomeUnknown: the batch
-    has neither happened nor not happened, and only a new claim can go on from what is stored."""
+    """Executes the transactions one after another. A failure after the first is OutcomeUnknown, because the batch is written
+    in part, and only a new claim and a reload continue from what is stored."""
     for number, actions in enumerate(chunks):
         try:
             response = await client.transact(actions, ReturnItemCollectionMetrics="SIZE")
@@ -117,7 +117,7 @@ async def apply(client: DynamoClient, batch: ShardBatch, chunks: Sequence[Sequen
 
 
 def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> None:
-    """DynamoDB estimates how many GiB the shard's partition has, from and to."""
+    """Reports DynamoDB's estimate of the shard's size, an upper bound in GiB, if it has changed."""
     of_table = response.get("ItemCollectionMetrics", {}).get(client.table, ())
     ranges = [each["SizeEstimateRangeGB"] for each in of_table if each.get("SizeEstimateRangeGB")]
     if not ranges:
@@ -131,7 +131,7 @@ def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> No
 async def claim(
     client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None
 ) -> int | None:
-    """See the port. One transaction with a token, so that it can be sent again when its answer does not come."""
+    """See the port. One transaction with a token, so that it can be repeated if its response is lost."""
     values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
     if expected_epoch:
         values[":v"] = {"N": str(expected_epoch)}
@@ -167,14 +167,14 @@ async def claim(
 
 
 async def _settle(client: DynamoClient, shard_id: int) -> None:
-    """Returns when no transaction of an earlier owner is still being carried out.
+    """Returns when no transaction of an earlier owner is in progress any more.
 
     DynamoDB applies a transaction's writes item by item, and a query may see some of them before the others. So the shard
     item can already be as a predecessor's last transaction left it, and the claim succeed, while timers of that transaction
     are still about to change: a load would miss them. A transaction that reads the same items is refused, and sent again, for
     as long as that lasts. Earlier transactions were answered before the last one was sent.
 
-    Raises OutcomeUnknown when that takes too long: the claim is not used, and made anew.
+    Raises OutcomeUnknown after `patience_s`: the claim must not be used.
     """
     item = await client.get(shard_key(shard_id))
     uuids = b"" if item is None else bytes(item.get("u", {"B": b""})["B"])
@@ -191,7 +191,7 @@ async def _settle(client: DynamoClient, shard_id: int) -> None:
 
 
 async def begin_data(client: DynamoClient, total_shards: int) -> bool:
-    """From now on the number of shards can't be changed; False if it is another by now."""
+    """Fixes the number of shards. False if another node has changed it."""
     try:
         await client.update(
             key(META, b"meta"),
@@ -221,7 +221,7 @@ async def release(client: DynamoClient, shard_id: int, epoch: int, owner: bytes)
 
 
 async def heartbeat(client: DynamoClient, member: Member) -> Response:
-    """Writes the member's item; returns the answer, which is dated."""
+    """Writes the member's item; returns the response, whose date is the store's clock."""
     return await client.put(
         {
             **key(MEMBERS, member.incarnation),
@@ -243,5 +243,5 @@ async def forget_member(client: DynamoClient, incarnation: bytes, counter: int |
     try:
         await client.delete(key(MEMBERS, incarnation), **condition)
     except ConditionFailed:
-        # It has woken up, or is forgotten already.
+        # It sent a heartbeat since, or has been removed.
         return
