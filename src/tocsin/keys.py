@@ -28,11 +28,11 @@ _KEY_ID_BYTES = 6
 _SECRET_BYTES = 32
 
 #: Adds an entry to the audit trail: what was done to which key, and how. What it raises undoes the making of a key.
-WriteDown = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
+RecordAudit = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class KeySpec:
     """A key to be made. Without namespaces and tenants it may touch all of them; `expires_at` in microseconds, None:
     never."""
 
@@ -50,7 +50,7 @@ class NewKey(NamedTuple):
     secret: str
 
 
-def make(wanted: Wanted, now_us: int) -> NewKey:
+def make(wanted: KeySpec, now_us: int) -> NewKey:
     """A key, not stored yet. Raises InvalidInput with all bad fields, as the API names them."""
     errors = [
         *_scope_errors("namespaces", wanted.namespaces, _namespace_reason),
@@ -72,7 +72,7 @@ def make(wanted: Wanted, now_us: int) -> NewKey:
     return NewKey(key, secret)
 
 
-def beyond(key: ApiKey, maker: ApiKey) -> str | None:
+def reason_refused(key: ApiKey, maker: ApiKey) -> str | None:
     """Why the maker's own key does not allow it to make this one; None if it does."""
     if not maker.role.includes(Role.ADMIN):
         return f"only keys of role admin make keys; this key's role is {maker.role.value}"
@@ -92,7 +92,7 @@ class ApiKeys:
         self._store = store
         self._changed = changed
 
-    async def add(self, key: ApiKey, write_down: WriteDown) -> bool:
+    async def add(self, key: ApiKey, record_audit: RecordAudit) -> bool:
         """Stores it, and writes that down; if that fails, the key is gone again. Returns whether it is the first. Raises
         TooManyKeys."""
         present = len(await self._store.api_keys())
@@ -106,7 +106,7 @@ class ApiKeys:
             **({} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}),
         }
         try:
-            await write_down(AuditAction.KEY_CREATED, key.key_id, details)
+            await record_audit(AuditAction.KEY_CREATED, key.key_id, details)
         except Exception:
             await self._store.delete_api_key(key.key_id)
             raise
@@ -118,13 +118,13 @@ class ApiKeys:
         keys = sorted(await self._store.api_keys(), key=lambda key: (key.created_at, key.key_id))
         return [key for key in keys if viewer is None or viewer.covers(key)]
 
-    async def revoke(self, key_id: str, revoker: ApiKey | None, write_down: WriteDown) -> None:
+    async def revoke(self, key_id: str, revoker: ApiKey | None, record_audit: RecordAudit) -> None:
         """Removes one that the revoker sees, and writes that down. Raises KeyNotFound."""
         known = {key.key_id for key in await self.seen_by(revoker)}
         if key_id not in known or not await self._store.delete_api_key(key_id):
             raise KeyNotFound(f"no key has the id {key_id!r}")
         await self._tell()
-        await write_down(AuditAction.KEY_DELETED, key_id, {})
+        await record_audit(AuditAction.KEY_DELETED, key_id, {})
 
     async def _tell(self) -> None:
         if self._changed is not None:

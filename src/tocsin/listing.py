@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from tocsin.engine.rows import Row, Standing
+from tocsin.engine.rows import ExistingRow, Row
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
@@ -95,7 +95,7 @@ def view_of(row: Row | None, shard_id: int) -> TimerView:
     """The timer of a row that was just written, or of the one that stands instead."""
     assert row is not None
     at, uuid = row.key
-    if isinstance(row, Standing):
+    if isinstance(row, ExistingRow):
         next_at = at if row.timer.status is Status.PENDING else None
         return TimerView(row.timer, uuid, shard_id, next_at, outcome=row.outcome)
     return TimerView(row.timer, uuid, shard_id, at)

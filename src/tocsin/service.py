@@ -15,7 +15,7 @@ import msgspec
 from tocsin.completing import complete
 from tocsin.engine.context import Context
 from tocsin.engine.propagation import until_known_everywhere
-from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
+from tocsin.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.engine.supervisor import Supervisor
 from tocsin.listing import ListRequest, TimerView, list_page, view_of, view_of_stored, views_of_stored
@@ -96,7 +96,7 @@ class TimerService:
 
         Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition TimerExists, IdempotencyConflict.
         """
-        shard_id, uuid = await self._found(timer.namespace, timer.id)
+        shard_id, uuid = await self._locate(timer.namespace, timer.id)
         self._check_format(timer, condition)
         if withheld(timer.url, timer.headers):
             for known in (await complete([(timer, condition)], self.get_many)).values():
@@ -116,7 +116,7 @@ class TimerService:
         can be told at once is raised instead. `settle` must not raise."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withheld(timer.url, timer.headers):
-            task = asyncio.get_running_loop().create_task(self._begin_after_look(timer, settle, condition))
+            task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
@@ -128,7 +128,7 @@ class TimerService:
 
         self._submit(shard_id, WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition), reply)
 
-    async def _begin_after_look(
+    async def _create_in_task(
         self, timer: Timer, settle: Callable[[TimerView | TocsinError], None], condition: Condition | None
     ) -> None:
         try:
@@ -146,7 +146,7 @@ class TimerService:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         left = len(timers)
         for namespace in {timer.namespace for timer in timers}:
-            await self._look_for(namespace)
+            await self._ensure_namespace_known(namespace)
         on = conditions if conditions is not None else [None] * len(timers)
         incomplete = [(t, on[i]) for i, t in enumerate(timers) if withheld(t.url, t.headers)]
         known = await complete(incomplete, self.get_many)
@@ -193,7 +193,7 @@ class TimerService:
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or the most recent finished one; TimerNotFound, NamespaceNotFound."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        shard_id, uuid = await self._locate(namespace, timer_id)
         found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         if not row:
@@ -202,7 +202,7 @@ class TimerService:
 
     async def get_many(self, namespace: str, timer_ids: Iterable[str]) -> dict[str, TimerView]:
         """The same for many, one read a shard; ids of which there is no timer are absent. NamespaceNotFound."""
-        await self._look_for(namespace)
+        await self._ensure_namespace_known(namespace)
         shards: dict[int, dict[bytes, str]] = {}
         for timer_id in timer_ids:
             shard_id, uuid = self._place(namespace, timer_id)
@@ -218,7 +218,7 @@ class TimerService:
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; TimerNotFound, TimerNotPending, InvalidInput, Unavailable. Redacted secrets as in
         `create`."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        shard_id, uuid = await self._locate(namespace, timer_id)
         if changes.body is not msgspec.UNSET:
             self.require_format_2("body")
         url, headers = changes.url or None, changes.headers or None
@@ -234,14 +234,14 @@ class TimerService:
 
     async def delete(self, namespace: str, timer_id: str) -> None:
         """Cancels a pending timer; TimerNotFound, TimerNotPending, Unavailable."""
-        shard_id, uuid = await self._found(namespace, timer_id)
+        shard_id, uuid = await self._locate(namespace, timer_id)
         await self._write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
 
-    async def _found(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
-        await self._look_for(namespace)
+    async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
+        await self._ensure_namespace_known(namespace)
         return self._place(namespace, timer_id)
 
-    async def _look_for(self, namespace: str) -> None:
+    async def _ensure_namespace_known(self, namespace: str) -> None:
         """Where nodes share the store, one that this node doesn't know may be another's work: by a read begun now."""
         if self._shared and namespace not in self._context.namespaces:
             await self.refresh_namespaces()
@@ -291,7 +291,7 @@ class TimerService:
             op.reply = None
             self._waiting -= 1
             if type(answer) is ShardMoved and self._forwarder is not None:
-                self._forward_or_tell(shard_id, op, settle)
+                self._forward_or_fail(shard_id, op, settle)
             else:
                 settle(answer)
 
@@ -301,7 +301,7 @@ class TimerService:
             raise ShardMoved("this node has lost touch with the store; nothing was written, try again")
         op.deadline_us = boot_us + limits.write_timeout_us
         shard = self._supervisor.shards[shard_id]
-        if self._forwarder is not None and not shard.takes:
+        if self._forwarder is not None and not shard.accepts_writes:
             self._forward(shard_id, op, settle)
             return
         op.reply = reply
@@ -320,7 +320,7 @@ class TimerService:
             self._waiting -= 1
             if isinstance(answer, Written):
                 row = Row((answer.next_attempt_at, op.uuid), b"", answer.timer, 0)
-                settle(row if answer.outcome is Outcome.CREATED else Standing(row, answer.outcome))
+                settle(row if answer.outcome is Outcome.CREATED else ExistingRow(row, answer.outcome))
             else:
                 settle(answer)
 
@@ -333,7 +333,7 @@ class TimerService:
         self._forwarder.forward(write, reply)
         self._waiting += 1
 
-    def _forward_or_tell(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
+    def _forward_or_fail(self, shard_id: int, op: WriteOp, settle: Callable[[Row | TocsinError | None], None]) -> None:
         try:
             self._forward(shard_id, op, settle)
         except TocsinError as error:
@@ -357,7 +357,7 @@ class TimerService:
         def reply(answer: Row | TocsinError | None) -> None:
             self._waiting -= 1
             if isinstance(answer, Row):
-                outcome = answer.outcome if isinstance(answer, Standing) else Outcome.CREATED
+                outcome = answer.outcome if isinstance(answer, ExistingRow) else Outcome.CREATED
                 settle(Written(answer.timer, answer.key[0], outcome))
             else:
                 settle(answer)
@@ -567,7 +567,7 @@ class TimerService:
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. InvalidInput for a bad cursor."""
-        await self._look_for(request.namespace)
+        await self._ensure_namespace_known(request.namespace)
         namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
         return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
 

@@ -37,7 +37,7 @@ class TestMysqlStoreWithSmallPages(TestMysqlStore):
         return MysqlStore(
             self.server.url(database_of(folder)),
             writers=3,
-            read_octets_max=20,
-            statement_octets_max=700_000,
+            read_bytes_max=20,
+            statement_bytes_max=700_000,
             delete_rows_max=2,
         )

@@ -33,4 +33,4 @@ class TestPostgresStoreWithSmallPages(TestPostgresStore):
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_octets_max=20)
+        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_bytes_max=20)

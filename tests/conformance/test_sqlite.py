@@ -20,4 +20,4 @@ class TestSqliteStoreWithSmallPages(StoreConformance):
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_octets_max=20)
+        return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_bytes_max=20)

@@ -13,8 +13,18 @@ import msgspec
 from tests.simulation.ledger import ABSENT, Answer, Ledger, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
-from tocsin.engine.rows import Again, Batch, Conclusion, Finish, Flight, LoadRequest, OpKind, Row, WriteOp
-from tocsin.engine.window import Window, revived
+from tocsin.engine.rows import (
+    Batch,
+    Conclusion,
+    FinalAttempt,
+    InFlightAttempt,
+    LoadRequest,
+    NextAttempt,
+    OpKind,
+    Row,
+    WriteOp,
+)
+from tocsin.engine.window import Window, decoded_row
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Timer, decode_record
@@ -39,10 +49,10 @@ class Letter:
 class Owner:
     """One claim's holder, as the engine around the window would be."""
 
-    def __init__(self, node: int, incarnation: bytes, epoch: int, adrift: list[Flight], now: int) -> None:
+    def __init__(self, node: int, incarnation: bytes, epoch: int, orphaned: list[InFlightAttempt], now: int) -> None:
         self.node = node
         self.incarnation = incarnation
-        self.window = Window(0, epoch, incarnation, adrift=adrift)
+        self.window = Window(0, epoch, incarnation, orphaned=orphaned)
         self.letter: Letter | None = None
         self.load: tuple[LoadRequest, Loaded | None] | None = None
         self.waiting: list[Row] = []
@@ -60,7 +70,7 @@ class Interleaving:
         self.faulty = seed % 3 != 0
         self._rung: set[bytes] | None = None if self.faulty else set()
         # Attempts under way whose request will turn out not to have been sent.
-        self._unsent: set[Flight] = set()
+        self._unsent: set[InFlightAttempt] = set()
         self.store = MemoryStore()
         self.now = 1_000
         self.skew = [0, 0, 0]
@@ -102,14 +112,14 @@ class Interleaving:
     def _claim(self, node: int) -> Owner:
         epoch = self.store._shards[0].epoch if 0 in self.store._shards else 0
         incarnation = bytes([node]) * 8 + self._claims.to_bytes(8, "big")
-        adrift: list[Flight] = []
+        orphaned: list[InFlightAttempt] = []
         for owner in [o for o in self.owners if o.node == node]:
             incarnation = owner.incarnation
-            adrift = [flight for flights in owner.window.flights.values() for flight in flights]
+            orphaned = [attempt for attempts in owner.window.in_flight.values() for attempt in attempts]
             self._drop(owner)
         self._claims += 1
         granted = at_once(self.store.claim(0, expected_epoch=epoch, owner=incarnation))
-        owner = Owner(node, incarnation, granted, adrift, self.now)
+        owner = Owner(node, incarnation, granted, orphaned, self.now)
         self.owners.append(owner)
         self.say("claim", node, granted)
         return owner
@@ -305,7 +315,7 @@ class Interleaving:
             op = window.pending.popleft()
             window.refuse(op, DefiniteFailure("refused"), self.now)
         elif not batch.ops and owner.cut is None and len(batch.finished) == 1 and not batch.store.upserts:
-            window.give_up(batch.finished[0], self.now)
+            window.delete_refused(batch.finished[0], self.now)
         else:
             owner.cut = max(len(batch.ops) // 2, 1)
 
@@ -348,7 +358,7 @@ class Interleaving:
         if self.faulty and self._rng.random() < 0.05:
             window.load_failed(request)
             return
-        joined = window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+        joined = window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
         self.say("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
 
     def truncate(self) -> None:
@@ -369,7 +379,7 @@ class Interleaving:
         if owner.waiting and rng.random() < 0.5:
             row = owner.waiting.pop(0)
             if window.holds(row) and row.key[0] <= self.now + self.skew[owner.node]:
-                self._ring(owner, row)
+                self._fire(owner, row)
             elif window.holds(row):
                 window.put_back(row)
             return
@@ -378,20 +388,20 @@ class Interleaving:
             return
         chance = 0.0 if ring else rng.random()
         if chance < 0.7:
-            self._ring(owner, due)
+            self._fire(owner, due)
             return
-        window.set_aside()
+        window.defer()
         if chance < 0.9:
             owner.waiting.append(due)
         else:
             self.say("park", due.key[1].hex()[:4])
             window.accept(WriteOp(OpKind.SUSPEND, due.key[1], "n", expected=due.generation, reason="destination:h"))
 
-    def _ring(self, owner: Owner, row: Row) -> None:
-        flight = owner.window.dispatch(row)
+    def _fire(self, owner: Owner, row: Row) -> None:
+        attempt = owner.window.dispatch(row)
         if self._rng.random() < self._unsent_rate:
             self.say("not sent", owner.window.epoch, row.key[1].hex()[:4])
-            self._unsent.add(flight)
+            self._unsent.add(attempt)
             return
         if self._rung is not None:
             if row.generation in self._rung:
@@ -404,24 +414,24 @@ class Interleaving:
     def answer(self, *, finish: float = 0.6) -> None:
         """An attempt under way ends."""
         owner = self._any_owner()
-        if owner is None or not owner.window.flights:
+        if owner is None or not owner.window.in_flight:
             return
         rng, window = self._rng, owner.window
-        flight = rng.choice(rng.choice(list(window.flights.values())))
-        if flight in self._unsent:
-            self._unsent.discard(flight)
-            window.not_sent(flight)
+        attempt = rng.choice(rng.choice(list(window.in_flight.values())))
+        if attempt in self._unsent:
+            self._unsent.discard(attempt)
+            window.not_sent(attempt)
             return
-        token = token_of(flight.row.timer.payload)
-        timer = msgspec.structs.replace(flight.row.timer)
-        conclusion: Conclusion = Finish(timer)
+        token = token_of(attempt.row.timer.payload)
+        timer = msgspec.structs.replace(attempt.row.timer)
+        conclusion: Conclusion = FinalAttempt(timer)
         final = rng.random() < finish
         if not final:
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
-            conclusion = Again(timer, again)
-        self.ledger.answered(flight.row.key[1], token, Answer.DONE if final else Answer.FAILED)
-        decides = window.answered(flight, conclusion, self.now)
-        self.say("answer", window.epoch, flight.row.key[1].hex()[:4], token, final, decides)
+            conclusion = NextAttempt(timer, again)
+        self.ledger.answered(attempt.row.key[1], token, Answer.DONE if final else Answer.FAILED)
+        decides = window.answered(attempt, conclusion, self.now)
+        self.say("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
 
     def resume(self) -> None:
         """What was suspended comes back."""
@@ -448,9 +458,9 @@ class Interleaving:
     def _check_memory(self, window: Window) -> None:
         if window.bytes != sum(row.size for row in window.rows.values()):
             self._broken("ACCOUNT", f"{window.bytes} bytes")
-        if window.flights_count != sum(len(flights) for flights in window.flights.values()):
-            self._broken("ACCOUNT", f"{window.flights_count} flights")
-        known = {*window._order, *window._aside}
+        if window.in_flight_count != sum(len(attempts) for attempts in window.in_flight.values()):
+            self._broken("ACCOUNT", f"{window.in_flight_count} attempts")
+        known = {*window._order, *window._deferred}
         for row in window.rows.values():
             if row.key not in known:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is in no order")
@@ -466,7 +476,7 @@ class Interleaving:
             if stored.suspended is not None or stored.key > window.horizon or uuid in unsure:
                 continue
             row = window.rows.get(uuid)
-            if (row is None or row.generation != stored.generation) and not window._known(revived(stored)):
+            if (row is None or row.generation != stored.generation) and not window._known(decoded_row(stored)):
                 self._broken("INCOMPLETE", f"{uuid.hex()[:4]} at {stored.execute_at}, horizon {window.horizon[0]}")
         for uuid, row in window.rows.items():
             durable = self.store._shards[0].live.get(uuid)
@@ -495,7 +505,7 @@ class Interleaving:
         window = owner.window
         for part in (
             window.rows,
-            window.held,
+            window.awaiting_write,
             window.retrying,
             window.finished,
             window._client_ops,
@@ -514,7 +524,7 @@ class Interleaving:
             self.load(owner)
         for _ in range(5):
             self.dispatch(owner, ring=True)
-        while owner.window.flights:
+        while owner.window.in_flight:
             self.answer(finish=1.0)
         if self._rng.random() < 0.3:
             self.resume()

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.simulation.link import at_once
-from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
-from tocsin.engine.window import Window, revived
+from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.engine.window import Window, decoded_row
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
 from tocsin.model.instants import US_PER_DAY
@@ -117,7 +117,7 @@ class Run:
         request = self.window.announce_load((self.now + self.rng.choice((5, 1_000)), b"\xff" * 16))
         if request is not None:
             page = at_once(self.store.load(0, request.after, request.up_to, self.rng.choice((1, 10))))
-            self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def accept(self) -> None:
         rng, uuid = self.rng, self.rng.choice(self.uuids)
@@ -181,7 +181,7 @@ class Run:
 
     def note_over(self, batch: Batch) -> None:
         for answer in batch.answers:
-            if isinstance(answer, Standing) and answer.timer.status is not _PENDING:
+            if isinstance(answer, ExistingRow) and answer.timer.status is not _PENDING:
                 self.over.add(answer.timer.firing)
 
     def fire(self) -> None:
@@ -194,13 +194,13 @@ class Run:
         assert decode_record(self.store._shards[0].live[row.key[1]].record).firing == firing
 
     def answered(self) -> None:
-        flights = [flight for each in self.window.flights.values() for flight in each]
-        if not flights:
+        attempts = [attempt for each in self.window.in_flight.values() for attempt in each]
+        if not attempts:
             return
-        flight = self.rng.choice(flights)
-        timer = msgspec.structs.replace(flight.row.timer, status=self.rng.choice((Status.COMPLETED, Status.FAILED)))
-        end = Finish(timer) if self.rng.random() < 0.8 else Again(flight.row.timer, self.now + 2)
-        self.window.answered(flight, end, self.now)
+        attempt = self.rng.choice(attempts)
+        timer = msgspec.structs.replace(attempt.row.timer, status=self.rng.choice((Status.COMPLETED, Status.FAILED)))
+        end = FinalAttempt(timer) if self.rng.random() < 0.8 else NextAttempt(attempt.row.timer, self.now + 2)
+        self.window.answered(attempt, end, self.now)
 
     def tick(self) -> None:
         self.now += 1
@@ -215,7 +215,7 @@ class Run:
 
 def seen(answer: object, expected: object) -> object:
     """The answer in the model's words."""
-    if isinstance(answer, Standing):
+    if isinstance(answer, ExistingRow):
         assert isinstance(expected, tuple)
         return (answer.outcome, _as_known(answer, expected[1].number))
     if isinstance(answer, Row):

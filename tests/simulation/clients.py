@@ -207,7 +207,7 @@ class Client:
 
         async def submit() -> None:
             try:
-                await service._look_for(self._namespace)
+                await service._ensure_namespace_known(self._namespace)
                 self._taken(node, op)
                 service._submit(self.shard_id, op, lambda result: None if answer.done() else answer.set_result(result))
             except TocsinError as error:

@@ -105,29 +105,29 @@ class Crowd:
         """The wall clock, which is the store's."""
         return EPOCH_US + self.loop.now_us()
 
-    def _timer(self, name: str, host: str, due_s: float, namespace: str, octets: int, timeout_s: float) -> Timer:
+    def _timer(self, name: str, host: str, due_s: float, namespace: str, size: int, timeout_s: float) -> Timer:
         due = EPOCH_US + int(due_s * SECOND)
-        payload = msgspec.Raw(b'"' + b"x" * octets + b'"')
+        payload = msgspec.Raw(b'"' + b"x" * size + b'"')
         return Timer(
             namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6)
         )
 
     def keep(
-        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0,
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0,
         shard: int = 0, suspended: str | None = None,
     ) -> None:  # fmt: skip
         """Puts a timer into the store, due so many seconds after the beginning."""
-        row = self.row(name, host, due_s, namespace=namespace, octets=octets, timeout_s=timeout_s)
+        row = self.row(name, host, due_s, namespace=namespace, size=size, timeout_s=timeout_s)
         self._kept.setdefault(shard, []).append(stored(row, suspended))
 
     def row(
-        self, name: str, host: str, due_s: float, *, namespace: str = "a", octets: int = 2, timeout_s: float = 30.0
+        self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0
     ) -> Row:
         """A timer as a former owner of its shard would have written it."""
-        timer = self._timer(name, host, due_s, namespace, octets, timeout_s)
+        timer = self._timer(name, host, due_s, namespace, size, timeout_s)
         self._stored += 1
-        born = generation(0, bytes(16), self._stored)
-        return Row((timer.execute_at, timer_uuid(namespace, name)), born, timer, 0)
+        row_generation = generation(0, bytes(16), self._stored)
+        return Row((timer.execute_at, timer_uuid(namespace, name)), row_generation, timer, 0)
 
     def create(self, name: str, host: str, due_s: float, *, namespace: str = "a", shard: int = 0) -> None:
         """A client's create, now."""

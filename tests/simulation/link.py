@@ -98,13 +98,11 @@ class Link:
         return await self._call(self._store.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         def work() -> Coroutine[Any, Any, int | None]:
             self._say("claim arrives", shard_id, expected_epoch, owner.hex()[:4])
-            return self._store.claim(
-                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
-            )
+            return self._store.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
         return await self._call(work, writes="claim")
 

@@ -207,13 +207,13 @@ class Node:
             window = shard.window
             if window is None:
                 continue
-            for part in ("rows", "flights", "finished", "held", "retrying", "pending"):
+            for part in ("rows", "in_flight", "finished", "awaiting_write", "retrying", "pending"):
                 left = {
                     uuid: row for uuid, row in dict.fromkeys(getattr(window, part)).items() if part != "pending"
                 } or (window.pending if part == "pending" else ())
                 if left:
                     yield f"{self.name} shard {shard.shard_id}: {len(left)} {part}"
-            if window._client_ops or window.bytes or window.flights_count:
+            if window._client_ops or window.bytes or window.in_flight_count:
                 yield f"{self.name} shard {shard.shard_id}: accounts {window._client_ops} {window.bytes}"
         if self.context.window_timers or self.context.window_bytes:
             yield f"{self.name}: account of {self.context.window_timers} timers, {self.context.window_bytes} bytes"
@@ -233,7 +233,10 @@ class Node:
         # Whoever did not answer is remembered for a while, with a lower limit, and everybody else is forgotten.
         others = [each for each in admission.destinations.values() if each not in admission._idle]
         yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
-        yield "attempts of former claims", [flight for shard in supervisor.shards.values() for flight in shard._adrift]
+        yield (
+            "attempts of former claims",
+            [attempt for shard in supervisor.shards.values() for attempt in shard._orphaned],
+        )
         yield "results on their way to another owner", supervisor.results.pending
         # Lanes and what is done regularly, once each, and one thing at a time for each shard.
         most = len(supervisor._lanes) + 4 + supervisor.total_shards

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tocsin.engine.rows import OpKind, Row, Standing, WriteOp
+from tocsin.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import TimerExists, TocsinError
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
@@ -83,7 +83,7 @@ class Repeater(Client):
             await asyncio.sleep(rng.uniform(0, 1))
             answer, _ = await self._insist(lambda: self._op(timer, Condition(on_conflict, key)))
         world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
-        if isinstance(answer, Standing):
+        if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, heard_all=heard_all)
         elif isinstance(answer, Row):
             self._created(answer, token, keyed=keyed)
@@ -103,7 +103,7 @@ class Repeater(Client):
         world.say("client", "REPEAT", self.uuid.hex()[:6], token)
         answer, _ = await self._insist(lambda: self._op(timer, condition))
         world.say("client hears", self.uuid.hex()[:6], token, _word(answer), *_outcome(answer))
-        if isinstance(answer, Standing):
+        if isinstance(answer, ExistingRow):
             self._check_standing(answer, token, heard_all=True)
         elif isinstance(answer, Row | TimerExists):
             world.broken(
@@ -124,7 +124,7 @@ class Repeater(Client):
         self._remembered = [*self._remembered, token][-KEYS_MAX:] if keyed else []
         self._check_stored(token)
 
-    def _check_standing(self, answer: Standing, token: int, *, heard_all: bool) -> None:
+    def _check_standing(self, answer: ExistingRow, token: int, *, heard_all: bool) -> None:
         """The timer that stands is one that may stand, and its end, if it has one, is true and final."""
         world, timer = self._world, answer.timer
         states = world.ledger.states(self.uuid)
@@ -170,4 +170,4 @@ class Repeater(Client):
 
 
 def _outcome(answer: Row | TocsinError | None) -> tuple[str, ...]:
-    return (answer.outcome.value, answer.timer.status.value) if isinstance(answer, Standing) else ()
+    return (answer.outcome.value, answer.timer.status.value) if isinstance(answer, ExistingRow) else ()

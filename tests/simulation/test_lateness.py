@@ -17,12 +17,12 @@ LATE_S_MAX = 3.0
 
 
 @pytest.mark.parametrize(
-    ("shards", "hung", "octets"), [(1, 2_500, 10_000), (4, 6_000, 2_000)], ids=["one shard", "four shards"]
+    ("shards", "hung", "size"), [(1, 2_500, 10_000), (4, 6_000, 2_000)], ids=["one shard", "four shards"]
 )
-def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, octets: int) -> None:
+def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, size: int) -> None:
     crowd = Crowd(shards=16)
     for i in range(hung):
-        crowd.keep(f"h{i}", "hung", -60 + i / 1_000, octets=octets, shard=i % shards)
+        crowd.keep(f"h{i}", "hung", -60 + i / 1_000, size=size, shard=i % shards)
     for i in range(20):
         crowd.keep(f"f{i}", "fine", -30 + i, shard=i % shards)
 

@@ -60,11 +60,11 @@ def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
     claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
 
     async def claim_once_it_woke(
-        shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        tries.append(standing_still)
+        tries.append(presumed_dead)
         await crowd.store.heartbeat(Member(OTHER, "o", "", 8))
-        return await claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
+        return await claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
     async def before() -> None:
         await crowd.store.heartbeat(Member(OTHER, "o", "", 7))
@@ -188,7 +188,7 @@ def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
             await change_hands()
         shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=answers.append))
         assert shard.assemble(100, 0) is None
-        shard.lane.poke(shard, urgent=True)
+        shard.lane.schedule(shard, urgent=True)
 
     crowd.run(5, delete)
     assert answers == [None]

@@ -22,7 +22,7 @@ from tocsin.ports.callback import Invocation
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
-from tocsin.testing.simulation_loop import NothingToDo, SimulationLoop, TimeStandsStill
+from tocsin.testing.simulation_loop import NothingScheduled, SimulationLoop, TimeNotAdvancing
 
 from .chaos import Chaos
 from .clients import Client
@@ -236,7 +236,7 @@ class World:
         """From the start to the reckoning."""
         try:
             self.loop.run_until_complete(self._main())
-        except (NothingToDo, TimeStandsStill) as error:
+        except (NothingScheduled, TimeNotAdvancing) as error:
             self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:
             self.broken("UNHANDLED", f"{context.get('message')} {context.get('exception')!r}")

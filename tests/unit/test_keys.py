@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, Wanted, beyond, make
+from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeySpec, make, reason_refused
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
@@ -52,7 +52,7 @@ def key(
     ],
 )
 def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
-    reason = beyond(made, maker)
+    reason = reason_refused(made, maker)
     assert (reason is None) == (why_not is None), reason
     if why_not is not None:
         assert why_not in str(reason)
@@ -61,24 +61,24 @@ def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey,
 @pytest.mark.parametrize(
     ("wanted", "paths"),
     [
-        (Wanted(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
-        (Wanted(READ, (), ("acme", ONE)), ["tenants[0]"]),
-        (Wanted(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
-        (Wanted(READ, name="a\u202eb"), ["name"]),
-        (Wanted(READ, name="x" * 256), ["name"]),
-        (Wanted(READ, expires_at=NOW), ["expiresAt"]),
-        (Wanted(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
-        (Wanted(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
+        (KeySpec(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
+        (KeySpec(READ, (), ("acme", ONE)), ["tenants[0]"]),
+        (KeySpec(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
+        (KeySpec(READ, name="a\u202eb"), ["name"]),
+        (KeySpec(READ, name="x" * 256), ["name"]),
+        (KeySpec(READ, expires_at=NOW), ["expiresAt"]),
+        (KeySpec(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
+        (KeySpec(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
-def test_bad_wishes_are_refused_with_all_bad_fields(wanted: Wanted, paths: list[str]) -> None:
+def test_bad_wishes_are_refused_with_all_bad_fields(wanted: KeySpec, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         make(wanted, NOW)
     assert [error.path for error in refused.value.errors] == paths
 
 
 def test_the_secret_is_known_by_its_hash_alone() -> None:
-    made, secret = make(Wanted(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
+    made, secret = make(KeySpec(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
@@ -94,12 +94,12 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
             nonlocal changes
             changes += 1
 
-        async def write_down(action: str, key_id: str, details: object) -> None:
+        async def record_audit(action: str, key_id: str, details: object) -> None:
             trail.append((str(action), key_id))
 
         keys = ApiKeys(store, changed)
         for key_id, scope in {"all": (), "a": ("a",), "ab": ("a", "b"), "c": ("c",)}.items():
-            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), write_down)
+            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), record_audit)
             assert first == (key_id == "all")
         assert [one.key_id for one in await keys.seen_by(None)] == ["a", "ab", "all", "c"]
         assert [one.key_id for one in await keys.seen_by(key(ADMIN))] == ["a", "ab", "all", "c"]
@@ -107,8 +107,8 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
         assert [one.key_id for one in await keys.seen_by(viewer)] == ["a", "ab"]
         for beyond_reach in ("all", "c", "none"):
             with pytest.raises(KeyNotFound):
-                await keys.revoke(beyond_reach, viewer, write_down)
-        await keys.revoke("a", viewer, write_down)
+                await keys.revoke(beyond_reach, viewer, record_audit)
+        await keys.revoke("a", viewer, record_audit)
         assert {one.key_id for one in await store.api_keys()} == {"all", "ab", "c"}
         assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
         assert changes == 5
@@ -121,11 +121,11 @@ def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
         store = MemoryStore()
         await store.open(1)
 
-        async def write_down(action: object, key_id: str, details: object) -> None:
+        async def record_audit(action: object, key_id: str, details: object) -> None:
             raise StoreUnavailable("full")
 
         with pytest.raises(StoreUnavailable):
-            await ApiKeys(store).add(key(ADMIN), write_down)
+            await ApiKeys(store).add(key(ADMIN), record_audit)
         assert await store.api_keys() == []
 
     asyncio.run(run())
@@ -138,9 +138,9 @@ def test_there_is_an_end_to_keys() -> None:
         for number in range(KEYS_MAX):
             await store.put_api_key(ApiKey(str(number), str(number), READ))
 
-        async def write_down(action: object, key_id: str, details: object) -> None: ...
+        async def record_audit(action: object, key_id: str, details: object) -> None: ...
 
         with pytest.raises(TooManyKeys, match="revoke"):
-            await ApiKeys(store).add(key(READ), write_down)
+            await ApiKeys(store).add(key(READ), record_audit)
 
     asyncio.run(run())

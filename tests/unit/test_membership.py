@@ -39,10 +39,10 @@ def test_who_joins_unsettles_and_who_dies_does_not() -> None:
 def test_who_did_not_look_has_seen_nobody_stand_still() -> None:
     membership = watched((0, [row(A, 0), row(B, 1)]), (1, [row(A, 1), row(B, 1)]), (20, [row(A, 2), row(B, 1)]))
     assert membership.alive(B)
-    assert membership.standing_still(B, 20 * SECOND) is None
+    assert membership.presumed_dead(B, 20 * SECOND) is None
     for second in range(21, 26):
         membership.observe([row(A, second), row(B, 1)], second * SECOND)
-    assert membership.standing_still(B, 25 * SECOND) == (B, 1)
+    assert membership.presumed_dead(B, 25 * SECOND) == (B, 1)
 
 
 def test_who_leaves_gets_nothing_but_can_be_reached() -> None:
@@ -149,7 +149,7 @@ def test_a_counter_that_goes_back_moves_and_any_number_counts() -> None:
     for second, counter in enumerate((0, 1, 0, 2**62, -(2**62), 0), 1):
         membership.observe([row(A, second), row(B, counter)], second * SECOND)
     assert membership.alive(B)
-    assert membership.still_for_us(B, 6 * SECOND) == 0
+    assert membership.silent_for_us(B, 6 * SECOND) == 0
 
 
 def test_own_heartbeats_that_failed_unsettle_the_view() -> None:
@@ -170,9 +170,9 @@ def test_a_node_that_sees_no_row_of_its_own_wants_nothing() -> None:
 
 def test_who_stands_still_for_less_than_the_time_does_not_stand_still() -> None:
     membership = watched(*[(second, [row(A, second), row(B, 1)]) for second in range(5)])
-    assert membership.standing_still(B, 5 * SECOND - 1) is None
-    assert membership.standing_still(B, 5 * SECOND) == (B, 1)
-    assert membership.standing_still(C, 5 * SECOND) is None
+    assert membership.presumed_dead(B, 5 * SECOND - 1) is None
+    assert membership.presumed_dead(B, 5 * SECOND) == (B, 1)
+    assert membership.presumed_dead(C, 5 * SECOND) is None
 
 
 def test_a_node_doubts_everybody_s_life_but_its_own() -> None:
@@ -191,53 +191,53 @@ def test_two_that_live_with_one_name_are_told_after_the_timeout() -> None:
         # B comes at 3. Both move until the end; C has a name of its own.
         rows = [called(A, second), *([called(B, second)] if second >= 3 else []), called(C, second, "other")]
         membership.observe(rows, second * SECOND)
-        assert membership.namesakes() == ({"same": (A, B)} if second >= 8 else {})
+        assert membership.shared_names() == ({"same": (A, B)} if second >= 8 else {})
     # One of them leaves, and has left.
     membership.observe([called(A, 12), called(B, 12, leaving=True)], 12 * SECOND)
-    assert membership.namesakes() == {}
+    assert membership.shared_names() == {}
     membership.observe([called(A, 13)], 13 * SECOND)
-    assert membership.namesakes() == {}
+    assert membership.shared_names() == {}
 
 
 def test_who_dies_makes_its_name_free_after_the_timeout() -> None:
     membership = Membership(A, TIMEOUT)
     for second in range(20):
         membership.observe([called(A, second), called(B, min(second, 10))], second * SECOND)
-        assert membership.namesakes() == ({"same": (A, B)} if 5 <= second < 15 else {})
+        assert membership.shared_names() == ({"same": (A, B)} if 5 <= second < 15 else {})
 
 
 def test_a_node_that_starts_again_has_its_name_to_itself() -> None:
     # As it sees itself: its former row is there and stands still.
     own = watched(*((second, [called(A, second), called(B, 77)]) for second in range(20)))
-    assert own.namesakes() == {}
+    assert own.shared_names() == {}
     # As another sees it: the former one moved for long, but never beside the new one.
     other = Membership(C, TIMEOUT)
     for second in range(40):
         rows = [called(C, second, "other"), called(B, min(second, 19)), *([called(A, second)] if second >= 20 else [])]
         other.observe(rows, second * SECOND)
-        assert other.namesakes() == {}
+        assert other.shared_names() == {}
 
 
 def test_of_three_with_one_name_the_dead_one_is_not_among_them() -> None:
     membership = watched(*((second, [called(A, second), called(B, second), called(C, 5)]) for second in range(20)))
-    assert membership.namesakes() == {"same": (A, B)}
+    assert membership.shared_names() == {"same": (A, B)}
 
 
 def test_whose_clock_is_off_gets_nothing_while_others_are_right() -> None:
     membership = watched((0, [row(A, 0), row(B, 0), row(C, 0, skewed=True)]))
     assert {membership.wanted(shard) for shard in range(50)} == {A, B}
     assert membership.skewed(C)
-    assert membership.passed_over(C)
-    assert not membership.passed_over(A)
+    assert membership.excluded(C)
+    assert not membership.excluded(A)
     assert membership.address(C) == "c:1"
     # A node that leaves doesn't become a better choice by that.
     membership.observe([row(A, 1, skewed=True), row(B, 1, leaving=True), row(C, 1, skewed=True)], SECOND)
     assert {membership.wanted(shard) for shard in range(50)} == {A, C}
-    assert not membership.passed_over(A)
-    assert membership.passed_over(B)
+    assert not membership.excluded(A)
+    assert membership.excluded(B)
 
 
 def test_what_a_newer_release_says_of_itself_does_no_harm() -> None:
     membership = watched((0, [row(A, 0), Member(B, "b", "b:1#dreaming", 0)]))
     assert membership.address(B) == "b:1"
-    assert not membership.passed_over(B)
+    assert not membership.excluded(B)

@@ -87,7 +87,7 @@ class Recorder:
 
 
 async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, int]]:
-    """(table, index, octets of it that are used) of each step; nothing may be sorted or kept aside."""
+    """(table, index, size of it that are used) of each step; nothing may be sorted or kept aside."""
     steps = []
     for values in await session.rows(b"EXPLAIN " + statement):
         # MySQL has two columns more: partitions, and before the last one the share of rows that stay.
@@ -117,7 +117,7 @@ async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Conne
     # Of an index with no row, MySQL would rather read all than two ranges.
     empty = await session.rows(b"SELECT 1 FROM history LIMIT 1") == ()
     whole = SHARD + FINISHED_UUID + GENERATION if empty and "MariaDB" not in session.server.version else None
-    assert newest in [("history", "history_by_uuid", octets) for octets in (SHARD + FINISHED_UUID, whole)]
+    assert newest in [("history", "history_by_uuid", size) for size in (SHARD + FINISHED_UUID, whole)]
 
 
 async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
@@ -134,8 +134,8 @@ async def test_deletes_go_by_their_keys(session: Connection) -> None:
     few, many = (mysql_write.uuid_delete(1, [hexed(uuid_of(i)) for i in range(count)]) for count in (4, 1_000))
     assert await plan(session, few) == [("timers", "timers_by_uuid", SHARD + UUID)]
     # In a table of fewer rows than the list has uuids, it may read the shard, but no other.
-    ((_, index, octets),) = await plan(session, many)
-    assert (index, octets >= SHARD) == ("timers_by_uuid", True)
+    ((_, index, size),) = await plan(session, many)
+    assert (index, size >= SHARD) == ("timers_by_uuid", True)
     assert await plan(session, mysql_write.purge(500, 100)) == [("history", "history_by_expiry", AT)]
 
 
@@ -144,9 +144,9 @@ async def test_lists_read_each_range_in_order_from_its_place(session: Connection
     cursor = (5, uuid_of(1), b"g" * 32)
     await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
     for statement in recorder.statements:
-        for table, key, octets in await plan(session, statement):
+        for table, key, size in await plan(session, statement):
             assert key == "PRIMARY"
-            assert octets >= (PLACE if table == "timers" else SHARD + AT + FINISHED_UUID)
+            assert size >= (PLACE if table == "timers" else SHARD + AT + FINISHED_UUID)
 
 
 #: What MySQL or MariaDB have and TiDB lacks, ignores, or does otherwise.

@@ -11,8 +11,8 @@ from asyncmy import errors
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreUnavailable
 from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_driver import Connection
-from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, meaning_of
-from tocsin.stores.mysql_text import inserts, instant, octets, packets, place_range, text
+from tocsin.stores.mysql_errors import is_refused_commit, is_undone, is_unusable, translate_error
+from tocsin.stores.mysql_text import bytes_literal, inserts, instant, packets, place_range, text
 
 U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 
@@ -23,7 +23,7 @@ U1, U2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
 )
 def test_quotes_and_backslashes_are_escaped(value, written):
     assert text(value) == written
-    assert octets(value.encode()) == b"_binary" + written
+    assert bytes_literal(value.encode()) == b"_binary" + written
 
 
 def test_what_is_no_text_or_instant_is_refused():
@@ -59,7 +59,7 @@ def error(code: int) -> errors.MySQLError:
 
 
 @pytest.mark.parametrize(
-    ("failure", "meaning"),
+    ("failure", "store_error"),
     [
         (error(1213), DefiniteFailure),
         (error(9007), DefiniteFailure),
@@ -76,10 +76,10 @@ def error(code: int) -> errors.MySQLError:
         (error(1146), StoreCorrupted),
     ],
 )
-def test_what_errors_mean(failure, meaning):
-    assert type(meaning_of(failure, "mysql://h/d", in_doubt=False)) is meaning
+def test_what_errors_mean(failure, store_error):
+    assert type(translate_error(failure, "mysql://h/d", in_doubt=False)) is store_error
     # A COMMIT that wasn't answered is in doubt whatever came instead.
-    assert type(meaning_of(failure, "mysql://h/d", in_doubt=True)) is OutcomeUnknown
+    assert type(translate_error(failure, "mysql://h/d", in_doubt=True)) is OutcomeUnknown
 
 
 def test_which_sessions_go_on():
@@ -157,7 +157,7 @@ class TestUrls:
         assert (arguments["user"], arguments["password"]) == ("us@er", "p/wü".encode())
         assert (arguments["host"], arguments["port"], arguments["unix_socket"]) == ("::1", 3307, "/run/s")
         assert (arguments["database"], arguments["ssl"]) == ("my-db", None)
-        assert settings.place == "mysql://[::1]:3307/my-db"
+        assert settings.safe_url == "mysql://[::1]:3307/my-db"
         assert settings.arguments(database=False)["database"] is None
 
     def test_tls(self):

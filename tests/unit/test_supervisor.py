@@ -72,10 +72,10 @@ class SharedStore(MemoryStore):
             await self.after_members()
         return rows
 
-    async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
+    async def claim(self, shard_id, *, expected_epoch, owner, presumed_dead=None) -> int | None:
         if owner == OWN:
-            self.claims.append((shard_id, standing_still))
-        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still)
+            self.claims.append((shard_id, presumed_dead))
+        return await super().claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead)
 
 
 class Node:
@@ -117,7 +117,7 @@ class Node:
 
     async def step(self) -> None:
         """What it does each second."""
-        await self.supervisor._beat_or_tell()
+        await self.supervisor._beat_or_report()
         await self.supervisor._supervise()
         while self.supervisor._tasks:
             await asyncio.wait(set(self.supervisor._tasks))
@@ -197,7 +197,7 @@ async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: 
     await node.beat_of(OTHER)
     await node.beat_of(THIRD, "t")
     await node.store.claim(0, expected_epoch=0, owner=THIRD)
-    node.supervisor._shunned[0] = 10**18
+    node.supervisor._backing_off_until[0] = 10**18
     await node.seconds(60)
     assert {member.incarnation for member in await node.store.members()} == {OWN, OTHER, THIRD}
     await node.seconds(1)
@@ -222,7 +222,7 @@ async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(
     await node.seconds(20, stops=True)
     assert node.supervisor.dispatcher.paused_reason == "lease"
     await node.store.claim(2, expected_epoch=1, owner=OTHER)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert node.owned == {0, 1, 3}
     assert node.supervisor.dispatcher.paused_reason is None
     assert 2 not in node.supervisor.dispatcher.shards
@@ -318,7 +318,7 @@ async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> N
     node.supervisor.states[1] = ShardState(1, 1, OWN)
     await node.supervisor._claim(shard)
     assert [event.shard_id for event in node.events if isinstance(event, ClaimFailed)] == [1]
-    assert 0 < node.supervisor._shunned[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
+    assert 0 < node.supervisor._backing_off_until[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
 
 
 async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
@@ -376,7 +376,7 @@ async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_l
     await node.step()
     await node.store.release(2, epoch=1, owner=OWN)
     await node.seconds(20, stops=True)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert node.owned == {0, 1, 3}
 
 
@@ -412,7 +412,7 @@ async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: No
     node.supervisor.states = {state.shard_id: state for state in await node.store.shards()}
     await node.seconds(4, stops=True)
     node.store.after_shards = lambda: node.supervisor._claim(shard)
-    await node.supervisor._beat_or_tell()
+    await node.supervisor._beat_or_report()
     assert shard.window is not None
     assert (await node.store.shards())[0] == ShardState(0, shard.window.epoch, OWN)
 
@@ -480,13 +480,13 @@ async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
 
         claiming, most = 0, 0
 
-        async def claim(self, shard_id, *, expected_epoch, owner, standing_still=None) -> int | None:
+        async def claim(self, shard_id, *, expected_epoch, owner, presumed_dead=None) -> int | None:
             self.claiming += 1
             self.most = max(self.most, self.claiming)
             await asyncio.sleep(0)
             self.claiming -= 1
             return await super().claim(
-                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
+                shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead
             )
 
     node = Node(shards=200)

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tocsin.engine.rows import Again, Batch, Finish, OpKind, Row, Standing, WriteOp
-from tocsin.engine.window import Window, conclusion_op, revived
+from tocsin.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp
+from tocsin.engine.window import Window, conclusion_op, decoded_row
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import ClusterUpgrading, DefiniteFailure, IdempotencyConflict, TimerExists, TimerNotPending
 from tocsin.model.namespace import HistoryMode
@@ -48,7 +48,7 @@ class Bench:
         request = self.window.announce_load((self.window.horizon[0] + 1 if self.window.rows else 10_000, FAR[1]))
         if request is not None:
             page = at_once(self.store.load(0, request.after, request.up_to, 100))
-            self.window.loaded(request, [revived(row) for row in page.rows], page.complete_to)
+            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
         op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
@@ -82,11 +82,11 @@ class Bench:
     def ring(self, now: int = 100) -> Row:
         row = self.window.due(now)
         assert row is not None
-        self.flight = self.window.dispatch(row)
+        self.attempt = self.window.dispatch(row)
         return row
 
     def finish(self) -> bool:
-        return self.window.answered(self.flight, Finish(completed(self.flight.row.timer)), 0)
+        return self.window.answered(self.attempt, FinalAttempt(completed(self.attempt.row.timer)), 0)
 
     def stored(self) -> dict[bytes, Any]:
         return self.store._shards[0].live
@@ -125,7 +125,7 @@ def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -
     bench.create(10)
     bench.commit(bench.assemble())
     bench.ring()
-    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 11), 0)
+    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 11), 0)
     batch = bench.assemble()
     bench.apply(batch)
     bench.window.truncate(0)
@@ -148,7 +148,7 @@ def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_co
     assert not bench.finish()
     bench.window.committed(batch, 0)
     assert UUID in bench.window.finished
-    assert not bench.window.held
+    assert not bench.window.awaiting_write
 
 
 def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None:
@@ -156,7 +156,7 @@ def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None
     bench.create(10)
     bench.commit(bench.assemble())
     bench.ring()
-    bench.window.answered(bench.flight, Again(bench.flight.row.timer, 30), 0)
+    bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
     bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
     assert not bench.window.try_refused_again(49)
     assert bench.window.due(1_000) is None
@@ -171,7 +171,7 @@ def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_aga
     bench.commit(bench.assemble())
     row = bench.window.due(100)
     assert row is not None
-    bench.window.set_aside()
+    bench.window.defer()
     bench.window.accept(WriteOp(OpKind.SUSPEND, UUID, "n", expected=row.generation, reason="namespace:n"))
     bench.window.truncate(0)
     bench.load()
@@ -185,7 +185,7 @@ def test_what_is_put_back_waits_for_its_instant_again() -> None:
     bench.commit(bench.assemble())
     row = bench.window.due(100)
     assert row is not None
-    bench.window.set_aside()
+    bench.window.defer()
     assert bench.window.due(100) is None
     bench.window.put_back(row)
     assert bench.window.due(9) is None
@@ -215,8 +215,8 @@ def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_c
     row = bench.ring()
     bench.window.hand_over(5_000)
     bench.commit(bench.assemble())
-    assert bench.flight.handed_over and not bench.finish()
-    late = conclusion_op(row, bench.flight.handed_over, Finish(completed(row.timer)))
+    assert bench.attempt.handed_over_generation and not bench.finish()
+    late = conclusion_op(row, bench.attempt.handed_over_generation, FinalAttempt(completed(row.timer)))
     bench.create(20)
     bench.window.accept(late)
     bench.commit(bench.assemble())
@@ -262,11 +262,11 @@ def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reaso
     bench.commit(bench.assemble())
     row = bench.ring()
     broken = msgspec.structs.replace(row.timer, last_error="\ud800")
-    bench.window.answered(bench.flight, Again(broken, 50), 0)
+    bench.window.answered(bench.attempt, NextAttempt(broken, 50), 0)
     bench.commit(bench.assemble())
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].suspended.startswith("bad_record: UnicodeEncodeError")
-    assert not bench.window.retrying and not bench.window.held and not bench.window.has_work()
+    assert not bench.window.retrying and not bench.window.awaiting_write and not bench.window.has_work()
 
 
 def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
@@ -275,7 +275,7 @@ def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
     bench.commit(bench.assemble())
     row = bench.ring()
     broken = msgspec.structs.replace(completed(row.timer), last_error="\ud800")
-    bench.window.answered(bench.flight, Finish(broken), 0)
+    bench.window.answered(bench.attempt, FinalAttempt(broken), 0)
     batch = bench.assemble()
     bench.commit(batch)
     assert UUID not in bench.stored()
@@ -329,7 +329,7 @@ def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     keyed(bench, "k")
     bench.commit(bench.assemble())
     answer = bench.heard[-1]
-    assert isinstance(answer, Standing)
+    assert isinstance(answer, ExistingRow)
     assert (answer.outcome, answer.timer.status) == (Outcome.REPLAYED, Status.COMPLETED)
     assert UUID not in bench.stored()
 

@@ -64,5 +64,5 @@ def postgresql_options(settings: PostgresqlFields) -> dict[str, Any]:
         "answer_grace_s": settings.postgresql_answer_grace / US_PER_SECOND,
         "lock_timeout_s": settings.postgresql_lock_timeout / US_PER_SECOND,
         "acquire_timeout_s": settings.postgresql_acquire_timeout / US_PER_SECOND,
-        "read_octets_max": settings.postgresql_read_bytes_max,
+        "read_bytes_max": settings.postgresql_read_bytes_max,
     }

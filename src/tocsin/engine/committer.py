@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, OpKind, Standing
+from tocsin.engine.rows import Batch, ExistingRow, OpKind
 from tocsin.model.errors import (
     DefiniteFailure,
     OutcomeUnknown,
@@ -21,16 +21,16 @@ from tocsin.ports.store import Applied
 
 #: Results of callbacks that a commit may bring before it is known how long that takes, and even when it takes long: what
 #: every commit costs is shared by these.
-_FINISHED_FIRST, _FINISHED_LEAST = 400, 100
+_FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: How often it is looked whether clients' time is over, while the store keeps a commit waiting: by this share of that time.
-_LOOKS_SHARE = 0.1
+_DEADLINE_CHECK_SHARE = 0.1
 
 if TYPE_CHECKING:
     from tocsin.engine.context import Context
     from tocsin.engine.shard import Shard
 
 
-class Lane:
+class CommitLane:
     """Commits for its shards, strictly one transaction after another (rule 2)."""
 
     def __init__(self, index: int, context: Context) -> None:
@@ -50,11 +50,11 @@ class Lane:
         self._more_finished = False
         # What is being written now, and when it is looked whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
-        self._look: asyncio.TimerHandle | None = None
+        self._deadline_check: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def poke(self, shard: Shard, *, urgent: bool) -> None:
+    def schedule(self, shard: Shard, *, urgent: bool) -> None:
         """The shard has something to write: at once (a client waits), or within the commit interval (completions)."""
         self._dirty[shard] = None
         self._idle.clear()
@@ -95,32 +95,32 @@ class Lane:
                     if shard.window.pending or self._more_finished:
                         self._wake.set()
                     else:
-                        self.poke(shard, urgent=False)
+                        self.schedule(shard, urgent=False)
             if not self._dirty:
                 self._idle.set()
 
     async def _commit_watched(self, shards: Sequence[Shard]) -> bool:
-        self._look_later(shards)
+        self._schedule_deadline_check(shards)
         try:
             return await self._commit(shards)
         finally:
-            if self._look is not None:
-                self._look.cancel()
+            if self._deadline_check is not None:
+                self._deadline_check.cancel()
 
-    def _look_later(self, shards: Sequence[Shard]) -> None:
-        pause_s = self._context.limits.write_timeout_us * _LOOKS_SHARE / 1e6
-        self._look = asyncio.get_running_loop().call_later(pause_s, self._look_after_clients, shards)
+    def _schedule_deadline_check(self, shards: Sequence[Shard]) -> None:
+        pause_s = self._context.limits.write_timeout_us * _DEADLINE_CHECK_SHARE / 1e6
+        self._deadline_check = asyncio.get_running_loop().call_later(pause_s, self._check_deadlines, shards)
 
-    def _look_after_clients(self, shards: Sequence[Shard]) -> None:
+    def _check_deadlines(self, shards: Sequence[Shard]) -> None:
         """While the store keeps a commit waiting, clients hear at the end of their own time and not at the store's. Whether
         one whose write is under way is told too early doesn't matter for the order of writes: this lane's next batch comes
         after it, and the next owner's fence ends it."""
         now = self._context.clock.boottime_us()
         for shard, batch in self._under_way:
-            shard.give_up_waiting(batch, now)
+            shard.time_out_clients(batch, now)
         for shard in dict.fromkeys((*shards, *self._dirty)):
             shard.expire(now)
-        self._look_later(shards)
+        self._schedule_deadline_check(shards)
 
     def _expect(self, clients: int, began_us: int) -> None:
         """The clients that were answered may come again at once, to share the next batch with those who came meanwhile."""
@@ -211,25 +211,25 @@ class Lane:
             deletes += len(batch.store.deletes)
             history += len(batch.store.history)
             written.append(batch)
-        self._tell(written)
+        self._report_writes(written)
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
 
     def _learn(self, finished: int, duration_us: int) -> None:
         """How many finished timers a batch may bring, so that its commit takes about as long as it should."""
         limits = self._context.limits
         if duration_us > limits.commit_target_us:
-            if finished > _FINISHED_LEAST:
-                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_LEAST)
+            if finished > _FINISHED_MIN:
+                self._finished_max = max(finished * limits.commit_target_us // duration_us, _FINISHED_MIN)
         elif finished >= self._finished_max:
             self._finished_max = min(self._finished_max * 5 // 4, limits.batch_rows_max)
 
-    def _tell(self, written: Sequence[Batch]) -> None:
+    def _report_writes(self, written: Sequence[Batch]) -> None:
         """Of all shards together: with many of them, a commit brings hardly more than one write for each."""
         created: dict[str, int] = {}
         changed: dict[tuple[str, str], int] = {}
         for batch in written:
             for op, answer in zip(batch.ops, batch.answers, strict=True):
-                if op.kind > OpKind.DELETE or isinstance(answer, Exception | Standing):
+                if op.kind > OpKind.DELETE or isinstance(answer, Exception | ExistingRow):
                     continue
                 if op.timer is not None:
                     created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
@@ -255,9 +255,9 @@ class Lane:
 
     async def _commit_apart(self, shard: Shard, ops: int) -> bool:
         """Commits what failed together in ever smaller parts, until the offender stands alone and is refused."""
-        return await self._cut_ops(shard, ops) and await self._cut_finished(shard)
+        return await self._bisect_ops(shard, ops) and await self._commit_finished_singly(shard)
 
-    async def _cut_ops(self, shard: Shard, count: int) -> bool:
+    async def _bisect_ops(self, shard: Shard, count: int) -> bool:
         if count == 0 or shard.window is None:
             return True
         try:
@@ -282,9 +282,9 @@ class Lane:
             shard.refuse_first(op, error)
             return True
         half = len(batch.ops) // 2
-        return await self._cut_ops(shard, half) and await self._cut_ops(shard, len(batch.ops) - half)
+        return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, len(batch.ops) - half)
 
-    async def _cut_finished(self, shard: Shard) -> bool:
+    async def _commit_finished_singly(self, shard: Shard) -> bool:
         """Finished timers by themselves; on failure one at a time, at last without history, then left in memory."""
         window = shard.window
         if window is None or not window.finished:
@@ -303,7 +303,7 @@ class Lane:
                     return False
                 self._context.observe(WriteRefused(shard.shard_id, entry.row.key[1], str(error)))
             else:
-                window.give_up(entry, self._context.clock.boottime_us())
+                window.delete_refused(entry, self._context.clock.boottime_us())
         return True
 
     async def _try(self, batches: list[tuple[Shard, Batch]]) -> DefiniteFailure | None:

@@ -9,8 +9,8 @@ from tocsin.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.engine.alarm import Alarm
 from tocsin.engine.attempts import conclude
 from tocsin.engine.context import Context
-from tocsin.engine.handover import HandedOver
-from tocsin.engine.rows import Again, Flight, OpKind, Row, WriteOp
+from tocsin.engine.handover import HandedOverResults
+from tocsin.engine.rows import InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
 from tocsin.model.answer import NoResponse, NotSent, judge
 from tocsin.model.namespace import Answers, policy_in_force
@@ -31,7 +31,7 @@ _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 class Dispatcher:
     """The node's dispatcher. It rings nothing until `resume` was called, and nothing while paused."""
 
-    def __init__(self, context: Context, results: HandedOver) -> None:
+    def __init__(self, context: Context, results: HandedOverResults) -> None:
         self.results = results
         self._context = context
         self._admission = Admission(context)
@@ -87,7 +87,7 @@ class Dispatcher:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))
         for shard in list(self.shards.values()):
-            self.pump(shard)
+            self.dispatch_due(shard)
         for destination in list(self._admission.destinations.values()):
             self._next(destination, self._context.clock.now_us())
 
@@ -117,14 +117,14 @@ class Dispatcher:
         self._alarm.forget(shard.shard_id)
         self._admission.drop(shard)
 
-    def pump(self, shard: Shard) -> None:
+    def dispatch_due(self, shard: Shard) -> None:
         """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
         if self._continuing:
             self._continue(shard)
         else:
-            self._pump(shard)
+            self._dispatch_due_now(shard)
 
-    def _pump(self, shard: Shard) -> None:
+    def _dispatch_due_now(self, shard: Shard) -> None:
         window = shard.window
         if window is None or shard.draining:
             return
@@ -160,13 +160,13 @@ class Dispatcher:
         self._turn_comes = False
         shard = next(iter(self._continuing))
         del self._continuing[shard]
-        self._pump(shard)
+        self._dispatch_due_now(shard)
         self._arrange_turn()
 
     def _woken(self, shard_id: int) -> None:
         shard = self.shards.get(shard_id)
         if shard is not None:
-            self.pump(shard)
+            self.dispatch_due(shard)
 
     def _go(self, shard: Shard, row: Row, now: int) -> None:
         """Invokes a due row, or defers it until there is a slot for it, or has it suspended (rule 14)."""
@@ -175,15 +175,15 @@ class Dispatcher:
         timer, admission = row.timer, self._admission
         namespace = self._context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
-            window.set_aside()
+            window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
         destination = admission.destination(self._context.caller.destination(timer.url))
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
-            self._ring(shard, row, destination, now)
+            self._fire(shard, row, destination, now)
             return
-        window.set_aside()
+        window.defer()
         if admission.may_wait(shard, row, destination):
             admission.defer(shard, row, destination)
             return
@@ -195,16 +195,16 @@ class Dispatcher:
         window = shard.window
         assert window is not None
         window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
-        shard.lane.poke(shard, urgent=False)
+        shard.lane.schedule(shard, urgent=False)
         shard.suspended.note(reason)
         self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
 
-    def _ring(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
+    def _fire(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
         window = shard.window
         assert window is not None
-        flight = window.dispatch(row)
+        attempt = window.dispatch(row)
         timer = row.timer
-        flight.attempt, flight.fired_at = timer.attempts + 1, now
+        attempt.number, attempt.fired_at = timer.attempts + 1, now
         self._admission.begin(destination, timer.namespace)
         namespace = self._context.namespaces.get(timer.namespace)
         self._context.caller.invoke(
@@ -213,7 +213,7 @@ class Dispatcher:
                 timer.id,
                 timer.execute_at,
                 now,
-                flight.attempt,
+                attempt.number,
                 timer.payload,
                 f"msg_{row.key[1].hex()}_{timer.firing}",
                 timer.url,
@@ -224,19 +224,19 @@ class Dispatcher:
                 timer.traceparent,
                 timer.body,
             ),
-            partial(self._done, shard, flight, destination),
+            partial(self._done, shard, attempt, destination),
         )
 
     # ------------------------------------------------------------------ answers
 
-    def _done(self, shard: Shard, flight: Flight, destination: Destination, exchange: Exchange) -> None:
+    def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
         context, limits = self._context, self._context.limits
         now = context.clock.now_us()
         outcome = exchange.outcome
-        timer = flight.row.timer
+        timer = attempt.row.timer
         self._admission.end(destination, timer.namespace)
         if isinstance(outcome, NotSent):
-            self._not_sent(shard, flight, destination, outcome)
+            self._not_sent(shard, attempt, destination, outcome)
             return
         namespace = context.namespaces.get(timer.namespace)
         verdict = judge(
@@ -252,8 +252,8 @@ class Dispatcher:
             timer,
             verdict,
             outcome,
-            attempt=flight.attempt,
-            fired_at=flight.fired_at,
+            attempt=attempt.number,
+            fired_at=attempt.fired_at,
             duration_us=exchange.duration_us,
             now_us=now,
             jitter=context.random.random(),
@@ -261,22 +261,22 @@ class Dispatcher:
             limits=limits,
         )
         window, boot_us = shard.window, context.clock.boottime_us()
-        if flight.handed_over:
-            self.results.bring(shard.shard_id, flight, conclusion)
+        if attempt.handed_over_generation:
+            self.results.send(shard.shard_id, attempt, conclusion)
         elif window is None:
-            shard.forget_flight(flight)
+            shard.forget_attempt(attempt)
             word = "superseded"
-        elif window.answered(flight, conclusion, boot_us):
-            shard.lane.poke(shard, urgent=False)
+        elif window.answered(attempt, conclusion, boot_us):
+            shard.lane.schedule(shard, urgent=False)
         else:
             word = "superseded"
-        lag = flight.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
+        lag = attempt.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
         context.observe(
             AttemptFinished(
                 shard.shard_id,
                 timer.namespace,
                 timer.id,
-                flight.attempt,
+                attempt.number,
                 word,
                 conclusion.timer.last_error,
                 lag,
@@ -289,15 +289,15 @@ class Dispatcher:
             destination.end_back_off()
         self._next(destination, now)
 
-    def _not_sent(self, shard: Shard, flight: Flight, destination: Destination, outcome: NotSent) -> None:
+    def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
         """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment."""
-        timer = flight.row.timer
+        timer = attempt.row.timer
         self._context.observe(
             AttemptNotSent(
                 shard.shard_id,
                 timer.namespace,
                 timer.id,
-                flight.attempt,
+                attempt.number,
                 outcome.code,
                 outcome.detail or None,
                 destination.name,
@@ -307,12 +307,12 @@ class Dispatcher:
             destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
             delay_s = destination.back_off_us / 1e6
             destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
-        if flight.handed_over:
-            row = flight.row
-            self.results.bring(shard.shard_id, flight, Again(row.timer, row.key[0]))
+        if attempt.handed_over_generation:
+            row = attempt.row
+            self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
         else:
             # Shown as due again, it is deferred until then.
-            shard.not_sent(flight)
+            shard.not_sent(attempt)
         self._next(destination, self._context.clock.now_us())
 
     def _back_off_over(self, destination: Destination) -> None:
@@ -330,7 +330,7 @@ class Dispatcher:
             while self._starved and admission.free > 0:
                 shard = next(iter(self._starved))
                 del self._starved[shard]
-                self.pump(shard)
+                self.dispatch_due(shard)
         admission.settle(destination)
 
     def _serve(self, destination: Destination, now: int) -> None:
@@ -377,7 +377,7 @@ class Dispatcher:
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
             if row.key[0] <= now and not (namespace is not None and namespace.paused):
-                self._ring(shard, row, queue.destination, now)
+                self._fire(shard, row, queue.destination, now)
                 return
             # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
             shard.window.put_back(row)
@@ -387,7 +387,7 @@ class Dispatcher:
 
     # ------------------------------------------------------------------ what is suspended
 
-    def tend(self, shard: Shard) -> None:
+    def trim(self, shard: Shard) -> None:
         """To be called once in a while: suspends what waits in the shard beyond its share, which shrinks when the node gets
         more shards; forgets destinations that nobody needs."""
         for row, destination in self._admission.excess(shard):

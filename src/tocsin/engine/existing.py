@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.engine.rows import Batch, Finished, Row, Standing, WriteOp
+from tocsin.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
     ClusterUpgrading,
@@ -22,7 +22,7 @@ from tocsin.ports.store import Found, HistoryRow, StoredRow
 def create_if(
     op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | TocsinError:
-    """What the create on a condition comes to (rule 26): a row to write, the timer that stands (Standing), or an error.
+    """What the create on a condition comes to (rule 26): a row to write, the timer that stands (ExistingRow), or an error.
 
     `finished` and `present` are what memory knows of the timer, `found` what the store has said of it, `mode` the history
     mode of its namespace.
@@ -79,11 +79,11 @@ def _decoded(found: StoredRow | HistoryRow) -> Row:
         return Row(key, found.generation, blank, len(found.record))
 
 
-def _answer(condition: Condition, former: Row) -> Standing | TimerExists | None:
+def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | None:
     """What the create is answered where that timer is; None: it is to be written. IdempotencyConflict."""
     timer, wanted = former.timer, condition.on_conflict
     if condition.is_repeated(timer):
-        return Standing(former, Outcome.REPLAYED)
+        return ExistingRow(former, Outcome.REPLAYED)
     if wanted is OnConflict.REPLACE:
         return None
     if not timer.url:
@@ -93,7 +93,7 @@ def _answer(condition: Condition, former: Row) -> Standing | TimerExists | None:
             'onConflict "replace" to write it anew'
         )
     if wanted is OnConflict.KEEP:
-        return Standing(former, Outcome.EXISTING)
+        return ExistingRow(former, Outcome.EXISTING)
     return TimerExists(
         f'a timer {timer.id!r} exists already ({timer.status}); choose another id, or onConflict "replace" or "keep"'
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from tocsin.engine.context import Context
-from tocsin.engine.rows import Conclusion, Flight, Row, WriteOp
+from tocsin.engine.rows import Conclusion, InFlightAttempt, Row, WriteOp
 from tocsin.engine.window import conclusion_op
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
@@ -17,14 +17,14 @@ from tocsin.ports.observer import WriteRefused
 MARGIN_US = 5_000_000
 
 #: How often a shard that is handed over, or a node that ends, looks whether it is through.
-LOOK_S = 0.01
+POLL_INTERVAL_S = 0.01
 
 _Answer = Row | TocsinError | None
 #: Has a write done by the shard's owner, or raises a TocsinError.
 Submit = Callable[[int, WriteOp, Callable[[_Answer], None]], None]
 
 
-class InFlight(Protocol):
+class HasInFlight(Protocol):
     """Who makes attempts."""
 
     @property
@@ -32,7 +32,7 @@ class InFlight(Protocol):
         """Those under way."""
 
 
-class HandedOver:
+class HandedOverResults:
     """Brings each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
 
     Repeating it is harmless: it applies to one generation, which it ends.
@@ -46,31 +46,33 @@ class HandedOver:
         self._context = context
         self._spawn = spawn
 
-    async def brought(self, deadline_us: int, under_way: InFlight) -> None:
+    async def drained(self, deadline_us: int, under_way: HasInFlight) -> None:
         """Returns when no attempt of this node is in flight and no result on its way, or at that boot time."""
         while under_way.in_flight or self.pending:
             if self._context.clock.boottime_us() >= deadline_us:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
-    def bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
+    def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         """The attempt has ended."""
         self.pending += 1
-        self._spawn(self._bring(shard_id, flight, conclusion))
+        self._spawn(self._send(shard_id, attempt, conclusion))
 
-    async def _bring(self, shard_id: int, flight: Flight, conclusion: Conclusion) -> None:
+    async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         clock, limits = self._context.clock, self._context.limits
         deadline = clock.boottime_us() + limits.drain_timeout_us
         try:
             while True:
-                answer = await self._ask(shard_id, conclusion_op(flight.row, flight.handed_over, conclusion))
+                answer = await self._ask(
+                    shard_id, conclusion_op(attempt.row, attempt.handed_over_generation, conclusion)
+                )
                 if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
                     break
                 await asyncio.sleep(limits.store_retry_interval_us / 1e6)
         finally:
             self.pending -= 1
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
-            self._context.observe(WriteRefused(shard_id, flight.row.key[1], str(answer)))
+            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 
     async def _ask(self, shard_id: int, op: WriteOp) -> _Answer:
         assert self.submit is not None

@@ -10,7 +10,7 @@ from typing import Any
 from tocsin.engine.context import Context
 from tocsin.engine.rows import LoadRequest, OpKind, Row, WriteOp
 from tocsin.engine.shard import Shard
-from tocsin.engine.window import Window, revived, unreadable
+from tocsin.engine.window import Window, decoded_row, undecodable_row
 from tocsin.model.errors import RecordTooNew, RecordUndecodable, StoreError
 from tocsin.ports.observer import LoadFailed, PageLoaded, TimerSuspended
 from tocsin.ports.store import FireKey
@@ -118,13 +118,13 @@ class Loader:
         rows: list[Row] = []
         for found in page.rows:
             try:
-                rows.append(revived(found))
+                rows.append(decoded_row(found))
             except RecordTooNew as error:
                 context.observe(LoadFailed(shard_id, str(error)))
                 self._leave(self._shard, NEWER_FORMAT)
                 return True
             except RecordUndecodable as error:
-                rows.append(unreadable(found, str(error)))
+                rows.append(undecodable_row(found, str(error)))
         if window.loaded(request, rows, page.complete_to):
             self._suspend_undecodable(window, rows)
             context.observe(PageLoaded(shard_id, len(rows), context.clock.boottime_us() - began))
@@ -138,13 +138,13 @@ class Loader:
         now = self._context.clock.boottime_us()
         for row in rows:
             uuid = row.key[1]
-            held = window.held.get(uuid)
-            if row.raw is None or held is None or held.row is not row:
+            awaiting = window.awaiting_write.get(uuid)
+            if row.raw is None or awaiting is None or awaiting.row is not row:
                 # Readable, overruled, or loaded and counted before: memory was short and its page came again.
                 continue
             reason = f"bad_record: {row.timer.last_error}"[:500]
             window.accept(WriteOp(OpKind.SUSPEND, uuid, row.timer.namespace, expected=row.generation, reason=reason))
-            self._shard.lane.poke(self._shard, urgent=False)
+            self._shard.lane.schedule(self._shard, urgent=False)
             self._context.observe(TimerSuspended(self._shard.shard_id, uuid, reason))
             self._bad.append(now)
         while self._bad and self._bad[0] < now - _MINUTE_US:

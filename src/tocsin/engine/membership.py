@@ -13,7 +13,7 @@ from tocsin.ports.store import Member
 _LEAVING, _SKEWED, _OUTDATED = "leaving", "skewed", "outdated"
 #: And that it reads timers of record format 2. An earlier release, which does not, announces nothing of the kind.
 _FORMAT_2 = "format2"
-_SAYS = "#"
+_FLAGS = "#"
 
 
 def announced(
@@ -24,12 +24,12 @@ def announced(
     words = [_LEAVING if leaving else _SKEWED if skewed else _OUTDATED] if leaving or skewed or outdated else []
     if not (words and beside_earlier):
         words.append(_FORMAT_2)
-    return f"{address}{_SAYS}{' '.join(words)}"
+    return f"{address}{_FLAGS}{' '.join(words)}"
 
 
 def address_of(member: Member) -> str:
     """Where the member takes requests of other nodes; empty: nowhere."""
-    return member.address.partition(_SAYS)[0]
+    return member.address.partition(_FLAGS)[0]
 
 
 def is_leaving(member: Member) -> bool:
@@ -53,7 +53,7 @@ def reads_format_2(member: Member) -> bool:
 
 
 def _words(member: Member) -> list[str]:
-    return member.address.partition(_SAYS)[2].split()
+    return member.address.partition(_FLAGS)[2].split()
 
 
 class Membership:
@@ -67,7 +67,7 @@ class Membership:
         self._timeout_us = timeout_us
         self._seen: dict[bytes, tuple[Member, int]] = {}
         # When each was seen for the first time, and when its counter was last seen to have moved; -1: never.
-        self._heard: dict[bytes, tuple[int, int]] = {}
+        self._sightings: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
         self._stable_since: int | None = None
@@ -86,7 +86,7 @@ class Membership:
             known = former.get(member.incarnation)
             moved = known is None or known[0].counter != member.counter or not watched
             self._seen[member.incarnation] = (member, boot_us if moved or known is None else known[1])
-        self._hear(former, boot_us)
+        self._note_sightings(former, boot_us)
         alive = {
             incarnation: member.node
             for incarnation, (member, since) in self._seen.items()
@@ -106,16 +106,16 @@ class Membership:
             incarnation: node for incarnation, node in staying.items() if not is_unfit(self._seen[incarnation][0])
         } or staying
 
-    def _hear(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
-        heard = self._heard
-        self._heard = {}
+    def _note_sightings(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
+        sightings = self._sightings
+        self._sightings = {}
         for incarnation, (member, _) in self._seen.items():
-            first, last = heard.get(incarnation, (boot_us, -1))
+            first, last = sightings.get(incarnation, (boot_us, -1))
             known = former.get(incarnation)
             moved = known is not None and known[0].counter != member.counter
-            self._heard[incarnation] = (first, boot_us if moved else last)
+            self._sightings[incarnation] = (first, boot_us if moved else last)
 
-    def namesakes(self) -> dict[str, tuple[bytes, ...]]:
+    def shared_names(self) -> dict[str, tuple[bytes, ...]]:
         """Names that several living members have at a time, with their incarnations. A node that has started again has its
         name to itself, however long its former row stays: that one's counter doesn't move beside the new one's. Whoever
         leaves is about to make room, and not counted; nor is anybody whom this node has seen beside the other for less
@@ -132,8 +132,8 @@ class Membership:
         return found
 
     def _beside(self, one: bytes, other: bytes) -> bool:
-        """Whether each was heard of when the other had been there for the timeout."""
-        (one_first, one_last), (other_first, other_last) = self._heard[one], self._heard[other]
+        """Whether each was sightings of when the other had been there for the timeout."""
+        (one_first, one_last), (other_first, other_last) = self._sightings[one], self._sightings[other]
         return one_last - other_first >= self._timeout_us and other_last - one_first >= self._timeout_us
 
     def stable_for_us(self, boot_us: int) -> int:
@@ -148,12 +148,12 @@ class Membership:
         """Whether there is no row of any other member, living or dead."""
         return self._observed_at is not None and self._seen.keys() <= {self._own}
 
-    def still_for_us(self, incarnation: bytes, boot_us: int) -> int:
+    def silent_for_us(self, incarnation: bytes, boot_us: int) -> int:
         """How long its counter has stood still, as far as this node has watched; 0 for an unknown member."""
         known = self._seen.get(incarnation)
         return boot_us - known[1] if known is not None else 0
 
-    def standing_still(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
+    def presumed_dead(self, incarnation: bytes, boot_us: int) -> tuple[bytes, int] | None:
         """(incarnation, counter) if its counter has not moved for the timeout, else None."""
         known = self._seen.get(incarnation)
         if known is None or boot_us - known[1] < self._timeout_us:
@@ -178,7 +178,7 @@ class Membership:
         known = self._seen.get(incarnation)
         return known is not None and is_skewed(known[0])
 
-    def passed_over(self, incarnation: bytes) -> bool:
+    def excluded(self, incarnation: bytes) -> bool:
         """Whether the member is alive and gets no shards, because it leaves or because others have better clocks."""
         return incarnation in self._alive and incarnation not in self._candidates
 

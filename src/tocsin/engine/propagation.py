@@ -46,5 +46,5 @@ async def _missing(context: Context, membership: Membership, known: set[bytes]) 
         member.incarnation: address_of(member)
         for member in await context.bounded(context.store.members())
         if member.incarnation not in known
-        and membership.standing_still(member.incarnation, boot) != (member.incarnation, member.counter)
+        and membership.presumed_dead(member.incarnation, boot) != (member.incarnation, member.counter)
     }

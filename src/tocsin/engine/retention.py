@@ -33,7 +33,7 @@ async def forget_dead(context: Context, membership: Membership, shards: Iterable
     for member in membership.members():
         gone = (
             context.store.capabilities.exclusive
-            or membership.still_for_us(member.incarnation, boot) >= context.limits.member_forget_us
+            or membership.silent_for_us(member.incarnation, boot) >= context.limits.member_forget_us
         )
         if not gone or member.incarnation == context.incarnation or member.incarnation in owners:
             continue

@@ -1,4 +1,4 @@
-"""What the window is made of: rows, operations, flights, and the batch that changes them."""
+"""What the window is made of: rows, operations, attempts, and the batch that changes them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Row:
         return min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
 
 
-class Standing(Row):
+class ExistingRow(Row):
     """The timer that a create on a condition found, as it stands: pending, or finished. Nothing was written. `outcome` says
     why: the create is a repetition, or the timer was to be kept."""
 
@@ -63,7 +63,7 @@ def longest_wait_us(rows: Mapping[bytes, Row], heaps: Sequence[list[FireKey]], n
 
 class OpKind(IntEnum):
     """What an operation wants. The first three are clients' writes; those up to HAND_OVER overrule answers of attempts in
-    flight that come before they are through."""
+    attempt that come before they are through."""
 
     CREATE = 1
     UPDATE = 2
@@ -75,7 +75,7 @@ class OpKind(IntEnum):
     RESUME = 8
 
 
-#: What a client's write is answered with: the row as durably written, or as found (Standing), None for a delete, or the
+#: What a client's write is answered with: the row as durably written, or as found (ExistingRow), None for a delete, or the
 #: error.
 Reply = Callable[[Row | TocsinError | None], None]
 
@@ -123,47 +123,47 @@ class WriteOp:
         self.condition = condition
 
     @property
-    def overrules(self) -> bool:
+    def supersedes(self) -> bool:
         """Whether answers of attempts in flight decide nothing until it is through. It may be refused, and asked for again
         by whoever wants it; the engine's other operations stay until they are durable."""
         return self.kind <= OpKind.HAND_OVER
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class FinalAttempt:
     """The timer is answered for good: `timer` carries its final status."""
 
     timer: Timer
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class NextAttempt:
     """The timer is to be attempted again at `execute_at` (a retry, or a reschedule by the receiver)."""
 
     timer: Timer
     execute_at: int
 
 
-Conclusion = Finish | Again
+Conclusion = FinalAttempt | NextAttempt
 
 
-class Flight:
+class InFlightAttempt:
     """An attempt under way. `superseded`: a client's newer write has been accepted, so that the answer decides nothing.
-    `stale`: the row that was dispatched is not (known to be) the durable one any more. `handed_over`: the generation of
+    `stale`: the row is not (known to be) the durable one any more. `handed_over_generation`: the generation of
     the row that waits for the result, wherever its shard is owned by then; empty while this window concludes it."""
 
-    __slots__ = ("attempt", "fired_at", "handed_over", "row", "stale", "superseded")
+    __slots__ = ("fired_at", "handed_over_generation", "number", "row", "stale", "superseded")
 
     def __init__(self, row: Row, superseded: bool) -> None:
         self.row = row
         self.superseded = superseded
         self.stale = False
-        self.attempt = 0
+        self.number = 0
         self.fired_at = 0
-        self.handed_over = b""
+        self.handed_over_generation = b""
 
 
-class Held:
+class AwaitingWrite:
     """Answered, but overruled by a client's write that is not durable yet; or set aside as undecodable until the batch
     that suspends it is durable (then there is no conclusion)."""
 

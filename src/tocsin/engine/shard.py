@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tocsin.engine.rows import Batch, Flight, WriteOp
+from tocsin.engine.rows import Batch, InFlightAttempt, WriteOp
 from tocsin.engine.window import Window
 from tocsin.model.errors import ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
 from tocsin.ports.store import KEY_MIN, Found
 
 if TYPE_CHECKING:
-    from tocsin.engine.committer import Lane
+    from tocsin.engine.committer import CommitLane
     from tocsin.engine.context import Context
     from tocsin.engine.limits import EngineLimits
 
@@ -47,7 +47,7 @@ class Shard:
         self,
         shard_id: int,
         context: Context,
-        lane: Lane,
+        lane: CommitLane,
         *,
         changed: Callable[[Shard], None],
         lost: Callable[[Shard, str], None],
@@ -63,7 +63,7 @@ class Shard:
         self._context = context
         self._changed = changed
         self._lost = lost
-        self._adrift: list[Flight] = []
+        self._orphaned: list[InFlightAttempt] = []
         self._counted = (0, 0)
         self._last_epoch = 0
         self._fetched: tuple[list[bytes], dict[bytes, Found]] = ([], {})
@@ -77,10 +77,10 @@ class Shard:
             self.shard_id,
             epoch,
             context.incarnation,
-            adrift=self._adrift,
+            orphaned=self._orphaned,
             range_delete=context.store.capabilities.range_delete,
         )
-        self._adrift = []
+        self._orphaned = []
         self._fetched = ([], {})
         self._last_epoch = epoch
         self.suspended = Suspended()
@@ -106,28 +106,28 @@ class Shard:
         # First, so that who hears the error and asks again at once is refused as well.
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())
-        self._adrift = [flight for flights in window.flights.values() for flight in flights]
+        self._orphaned = [attempt for attempts in window.in_flight.values() for attempt in attempts]
         self._recount()
         self._context.observe(ShardLost(self.shard_id, window.epoch, reason))
         self._lost(self, reason)
 
-    def forget_flight(self, flight: Flight) -> None:
+    def forget_attempt(self, attempt: InFlightAttempt) -> None:
         """An attempt ended while the shard was not owned."""
-        if flight in self._adrift:
-            self._adrift.remove(flight)
+        if attempt in self._orphaned:
+            self._orphaned.remove(attempt)
 
-    def not_sent(self, flight: Flight) -> None:
+    def not_sent(self, attempt: InFlightAttempt) -> None:
         """An attempt was never made: its timer waits again, and has to be loaded again if memory was short."""
         if self.window is None:
-            self.forget_flight(flight)
+            self.forget_attempt(attempt)
             return
-        self.window.not_sent(flight)
+        self.window.not_sent(attempt)
         self._changed(self)
 
     # ------------------------------------------------------------------ writes
 
     @property
-    def takes(self) -> bool:
+    def accepts_writes(self) -> bool:
         """Whether writes are accepted: not while it isn't owned, or is being handed over and all but gone."""
         return self.window is not None and not self.closed
 
@@ -136,7 +136,7 @@ class Shard:
         if self.window is None or self.closed:
             raise ShardMoved(f"shard {self.shard_id} is changing hands; try again")
         self.window.accept(op)
-        self.lane.poke(self, urgent=True)
+        self.lane.schedule(self, urgent=True)
 
     async def fetch(self, rows_max: int) -> None:
         """Asks the store for what the next batch has to know and memory doesn't."""
@@ -202,14 +202,14 @@ class Shard:
         if window is not None:
             until_us = context.clock.boottime_us() - context.limits.refused_interval_us
             if window.try_refused_again(until_us):
-                self.lane.poke(self, urgent=False)
+                self.lane.schedule(self, urgent=False)
 
     def refuse_clients(self, error: TocsinError) -> None:
         """Every waiting client hears the error."""
         if self.window is not None:
             self.window.refuse_clients(error, self._context.clock.boottime_us())
 
-    def give_up_waiting(self, batch: Batch, boot_us: int) -> None:
+    def time_out_clients(self, batch: Batch, boot_us: int) -> None:
         """Those clients whose time is over hear that nobody knows yet what becomes of their writes; the batch goes on."""
         for op in batch.ops:
             if op.reply is not None and op.deadline_us is not None and op.deadline_us <= boot_us:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from tocsin.engine.committer import Lane
+from tocsin.engine.committer import CommitLane
 from tocsin.engine.context import Context
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.handover import LOOK_S, MARGIN_US, HandedOver
+from tocsin.engine.handover import MARGIN_US, POLL_INTERVAL_S, HandedOverResults
 from tocsin.engine.loader import NEWER_FORMAT, Loader
 from tocsin.engine.membership import Membership, announced
 from tocsin.engine.retention import forget_dead, purge_history
@@ -47,7 +47,7 @@ class Supervisor:
         self.node = node
         self.total_shards = total_shards
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
-        self.results = HandedOver(context, self._spawn)
+        self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results)
         self.states: dict[int, ShardState] = {}
         self._address = address
@@ -61,7 +61,7 @@ class Supervisor:
         self._clock_was_right = False
         self._outdated = False
         self._joined = False
-        self._look = asyncio.Event()
+        self._refresh_requested = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
         #: Called when other nodes should look who owns what: a shard was taken or given back here.
         self.announce: Callable[[], None] | None = None
@@ -69,14 +69,14 @@ class Supervisor:
         #: Set before `close`, to have the node called not ready while requests still end.
         self.draining = False
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._lanes = [Lane(index, context) for index in range(context.limits.lanes)]
+        self._lanes = [CommitLane(index, context) for index in range(context.limits.lanes)]
         self._busy: set[int] = set()
         self._claiming: set[int] = set()
         self._no_claim = asyncio.Event()
         self._no_claim.set()
-        self._shunned: dict[int, int] = {}
+        self._backing_off_until: dict[int, int] = {}
         # Names that several nodes had, and when that was told last, for as long as it is not told again.
-        self._names_told: dict[str, int] = {}
+        self._names_reported: dict[str, int] = {}
         self._all_owned = asyncio.Event()
         self.shards: dict[int, Shard] = {}
         self._loaders: dict[int, Loader] = {}
@@ -96,7 +96,7 @@ class Supervisor:
         await self._read_namespaces()
         for lane in self._lanes:
             self._spawn(lane.run())
-        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_tell))
+        self._spawn(self._every(self._context.limits.heartbeat_interval_us, self._beat_or_report))
         self._spawn(self._every(self._context.limits.namespaces_interval_us, self._read_namespaces))
         self._spawn(self._every(self._context.limits.purge_interval_us, self._purge_history))
         self._spawn(self._keep_supervising())
@@ -122,11 +122,11 @@ class Supervisor:
         # What a claim under way brings is given back by itself.
         await self._no_claim.wait()
         # With the others knowing that it leaves, each shard is claimed as soon as it is given back.
-        await self._beat_or_tell()
-        self._told()
+        await self._beat_or_report()
+        self._ownership_changed()
         owned = [shard for shard in self.shards.values() if shard.window is not None]
         await asyncio.gather(*(self._release(shard) for shard in owned))
-        await self.results.brought(deadline, self.dispatcher)
+        await self.results.drained(deadline, self.dispatcher)
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
@@ -168,7 +168,7 @@ class Supervisor:
 
     # ------------------------------------------------------------------ heartbeat, lease, clock (rules 6 and 12)
 
-    async def _beat_or_tell(self) -> None:
+    async def _beat_or_report(self) -> None:
         try:
             await self._beat()
         except StoreCorrupted:
@@ -186,8 +186,8 @@ class Supervisor:
         context, limits = self._context, self._context.limits
         sent, wall = context.clock.boottime_us(), context.clock.now_us()
         self._counter += 1
-        said = {"leaving": self.closing, "skewed": self._skew.lasting, "outdated": self._outdated}
-        address = announced(self._address, **said, beside_earlier=not self.membership.format_2)
+        flags = {"leaving": self.closing, "skewed": self._skew.lasting, "outdated": self._outdated}
+        address = announced(self._address, **flags, beside_earlier=not self.membership.format_2)
         member = Member(context.incarnation, self.node, address, self._counter)
         store_now, refused = await self._heartbeat(member)
         done = context.clock.boottime_us()
@@ -263,7 +263,7 @@ class Supervisor:
     def clock_distrusted(self) -> bool:
         """Whether other nodes should have this one's work, because its clock has been off the store's for a while and
         theirs haven't."""
-        return self._skew.lasting and self.membership.passed_over(self._context.incarnation)
+        return self._skew.lasting and self.membership.excluded(self._context.incarnation)
 
     @property
     def joined(self) -> bool:
@@ -282,7 +282,7 @@ class Supervisor:
 
     def refresh(self) -> None:
         """See Placement."""
-        self._look.set()
+        self._refresh_requested.set()
 
     def watch(self, refreshed: Callable[[], None]) -> None:
         """See Placement."""
@@ -298,13 +298,13 @@ class Supervisor:
         found = {incarnation: self.membership.address(incarnation) for incarnation in members}
         return {i: address for i, address in found.items() if address and i != self.incarnation}
 
-    def _told(self) -> None:
+    def _ownership_changed(self) -> None:
         """Ownership has changed here."""
         if self.announce is not None:
             self.announce()
-        self._tell_watchers()
+        self._notify_watchers()
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         for refreshed in self._watchers:
             refreshed()
 
@@ -315,13 +315,13 @@ class Supervisor:
         limits = self._context.limits
         pause_us = min(limits.look_interval_us, limits.heartbeat_interval_us)
         while True:
-            self._look.clear()
+            self._refresh_requested.clear()
             await self._supervise()
-            self._tell_watchers()
+            self._notify_watchers()
             await asyncio.sleep(pause_us / 1e6)
             try:
                 async with asyncio.timeout((limits.heartbeat_interval_us - pause_us) / 1e6):
-                    await self._look.wait()
+                    await self._refresh_requested.wait()
             except TimeoutError:
                 pass
 
@@ -340,7 +340,7 @@ class Supervisor:
         if self.closing:
             return
         boot = context.clock.boottime_us()
-        self._tell_namesakes(boot)
+        self._report_shared_names(boot)
         self._joined = self._joined or self._settled(boot)
         for shard in self.shards.values():
             if shard.shard_id in self._busy:
@@ -357,12 +357,12 @@ class Supervisor:
                 self._disown(shard)
         await forget_dead(context, self.membership, self.states.values())
 
-    def _tell_namesakes(self, boot: int) -> None:
+    def _report_shared_names(self, boot: int) -> None:
         interval = self._context.limits.name_warning_interval_us
-        self._names_told = {name: told for name, told in self._names_told.items() if boot - told < interval}
-        for name, incarnations in self.membership.namesakes().items():
-            if name not in self._names_told:
-                self._names_told[name] = boot
+        self._names_reported = {name: told for name, told in self._names_reported.items() if boot - told < interval}
+        for name, incarnations in self.membership.shared_names().items():
+            if name not in self._names_reported:
+                self._names_reported[name] = boot
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
     def _disown(self, shard: Shard) -> None:
@@ -392,7 +392,7 @@ class Supervisor:
         return self._last_ok is not None and boot - self._last_ok < self._context.limits.node_lease_us
 
     def _may_claim(self, shard_id: int, boot: int) -> bool:
-        if self._shunned.get(shard_id, 0) > boot:
+        if self._backing_off_until.get(shard_id, 0) > boot:
             return False
         state = self.states.get(shard_id)
         if state is None or state.owner is None or state.owner == self._context.incarnation:
@@ -402,7 +402,7 @@ class Supervisor:
             return False
         if self._context.store.capabilities.exclusive or not self.membership.knows(state.owner):
             return True
-        return self.membership.standing_still(state.owner, boot) is not None
+        return self.membership.presumed_dead(state.owner, boot) is not None
 
     def _guarded(self, shard: Shard, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs it unless something else is being done to the shard."""
@@ -435,11 +435,11 @@ class Supervisor:
         """Takes the shard if its state is still as read; after an unknown outcome the state is read anew each time."""
         context, shard_id = self._context, shard.shard_id
         state = self.states.get(shard_id) or ShardState(shard_id, 0, None)
-        standing = None
+        presumed_dead = None
         if not context.store.capabilities.exclusive and state.owner not in (None, context.incarnation):
             assert state.owner is not None
-            standing = self.membership.standing_still(state.owner, context.clock.boottime_us())
-            if standing is None and self.membership.knows(state.owner):
+            presumed_dead = self.membership.presumed_dead(state.owner, context.clock.boottime_us())
+            if presumed_dead is None and self.membership.knows(state.owner):
                 return
         if state.owner == context.incarnation and state.epoch > shard.last_epoch:
             # A claim of ours whose outcome was unknown has landed; that epoch was never used.
@@ -448,7 +448,7 @@ class Supervisor:
         try:
             epoch = await context.in_turn(
                 context.store.claim(
-                    shard_id, expected_epoch=state.epoch, owner=context.incarnation, standing_still=standing
+                    shard_id, expected_epoch=state.epoch, owner=context.incarnation, presumed_dead=presumed_dead
                 )
             )
         except StoreCorrupted:
@@ -459,7 +459,7 @@ class Supervisor:
         if epoch is None:
             context.observe(ClaimFailed(shard_id, "another node was faster, or the owner is alive"))
             delay = int(context.random.random() * context.limits.claim_backoff_us)
-            self._shunned[shard_id] = context.clock.boottime_us() + delay
+            self._backing_off_until[shard_id] = context.clock.boottime_us() + delay
         else:
             await self._own(shard, epoch)
 
@@ -512,13 +512,13 @@ class Supervisor:
             others = self.results.submit is not None and bool(successor and self.membership.address(successor))
             if others:
                 window.hand_over(MARGIN_US)
-            if not (window.undecided if others else window.flights_count):
+            if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:
                     break
             if window.has_work():
-                shard.lane.poke(shard, urgent=True)
-            await asyncio.sleep(LOOK_S)
+                shard.lane.schedule(shard, urgent=True)
+            await asyncio.sleep(POLL_INTERVAL_S)
         await self._give_back(shard)
 
     async def _give_back(self, shard: Shard) -> None:
@@ -532,7 +532,7 @@ class Supervisor:
             ):
                 context.observe(ShardReleased(shard.shard_id, window.epoch))
                 self._note_released(shard.shard_id, window.epoch)
-                self._told()
+                self._ownership_changed()
         except StoreError as error:
             context.observe(ClaimFailed(shard.shard_id, f"release: {error}"))
 
@@ -546,7 +546,7 @@ class Supervisor:
         """This node must not keep the shard: it is given back at once and not claimed for a while. One that is outdated says
         so, and isn't wanted any more: nobody else would take a shard that it is wanted for."""
         self._outdated = self._outdated or reason == NEWER_FORMAT
-        self._shunned[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
+        self._backing_off_until[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
         window = shard.window
         if window is None:
             return
@@ -566,8 +566,8 @@ class Supervisor:
         if shard.window is not None and shard.shard_id not in self.dispatcher.shards:
             self.dispatcher.add(shard)
             self._count_owned()
-            self._told()
-        self.dispatcher.pump(shard)
+            self._ownership_changed()
+        self.dispatcher.dispatch_due(shard)
         self._loaders[shard.shard_id].consider()
 
     def _lost(self, shard: Shard, reason: str) -> None:

@@ -26,7 +26,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
     window, suspended = shard.window, shard.suspended
     if window is None:
         return
-    dispatcher.tend(shard)
+    dispatcher.trim(shard)
     resumption = _Resumption(shard, dispatcher, context.limits.resume_rows)
     pages = 0
     while pages < SWEEP_PAGES_MAX and resumption.worthwhile():
@@ -51,7 +51,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             suspended.after = KEY_MIN
             break
     if resumption.rows:
-        shard.lane.poke(shard, urgent=True)
+        shard.lane.schedule(shard, urgent=True)
         context.observe(TimersResumed(shard.shard_id, resumption.rows))
 
 

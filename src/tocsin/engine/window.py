@@ -29,14 +29,14 @@ import msgspec
 
 from tocsin.engine.existing import create_if, keeps, kept_for_its_keys
 from tocsin.engine.rows import (
-    Again,
+    AwaitingWrite,
     Batch,
     Conclusion,
-    Finish,
+    FinalAttempt,
     Finished,
-    Flight,
-    Held,
+    InFlightAttempt,
     LoadRequest,
+    NextAttempt,
     OpKind,
     Row,
     WriteOp,
@@ -61,7 +61,7 @@ HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
 _REASON_CHARS_MAX = 500
 _EXPIRED = "the time budget ran out before it could be written"
-_HELD_BACK = object()
+_FETCH_FIRST = object()
 
 
 def key_before(key: FireKey) -> FireKey:
@@ -81,28 +81,30 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
     return StoredRow(row.key[0], row.key[1], row.generation, timer.namespace, timer.id, timer.tags, record, suspended)
 
 
-def revived(found: StoredRow) -> Row:
+def decoded_row(found: StoredRow) -> Row:
     """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
     return Row(found.key, found.generation, decode_record(found.record), len(found.record))
 
 
-def unreadable(found: StoredRow, reason: str) -> Row:
+def undecodable_row(found: StoredRow, reason: str) -> Row:
     """A stored row that can't be decoded, kept raw."""
     blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
-def conclusion_op(row: Row, born: bytes, conclusion: Conclusion) -> WriteOp:
-    """What an attempt of that row came to, for the row that was handed over in generation `born`."""
-    execute_at = conclusion.execute_at if isinstance(conclusion, Again) else 0
+def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
+    """What an attempt of that row came to, for the row that was handed over in generation `row_generation`."""
+    execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
-    return WriteOp(OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=born)
+    return WriteOp(
+        OpKind.CONCLUDE, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=row_generation
+    )
 
 
 class Window:
     """All transitions of one shard's timers under one claim (`epoch`, `incarnation`).
 
-    A lost claim ends it; after a new claim a fresh one takes over the `flights`.
+    A lost claim ends it; after a new claim a fresh one takes over the `attempts`.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Window:
         epoch: int,
         incarnation: bytes,
         *,
-        adrift: Iterable[Flight] = (),
+        orphaned: Iterable[InFlightAttempt] = (),
         range_delete: bool = True,
     ) -> None:
         self.shard_id = shard_id
@@ -121,10 +123,10 @@ class Window:
         self.horizon: FireKey = KEY_MIN
         self.rows: dict[bytes, Row] = {}
         self.bytes = 0
-        self.flights: dict[bytes, tuple[Flight, ...]] = {}
-        self.flights_count = 0
+        self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
+        self.in_flight_count = 0
         self.finished: dict[bytes, Finished] = {}
-        self.held: dict[bytes, Held] = {}
+        self.awaiting_write: dict[bytes, AwaitingWrite] = {}
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
@@ -134,15 +136,15 @@ class Window:
         self._sequence = 0
         # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
         self._order: list[FireKey] = []
-        self._aside: list[FireKey] = []
-        self._flight_order: list[tuple[FireKey, bytes]] = []
+        self._deferred: list[FireKey] = []
+        self._in_flight_order: list[tuple[FireKey, bytes]] = []
         self._load: LoadRequest | None = None
         self._load_number = 0
-        self._overruled: dict[bytes, Row | None] = {}
-        for flight in adrift:
+        self._changed_since_load: dict[bytes, Row | None] = {}
+        for attempt in orphaned:
             # Whether its row still is the durable one only a load can tell (rule 3).
-            flight.superseded = flight.stale = True
-            self._add_flight(flight)
+            attempt.superseded = attempt.stale = True
+            self._add_attempt(attempt)
 
     # ------------------------------------------------------------------ acceptance
 
@@ -153,8 +155,8 @@ class Window:
         if op.kind <= OpKind.HAND_OVER:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
-            for flight in self.flights.get(uuid, ()):
-                flight.superseded = True
+            for attempt in self.in_flight.get(uuid, ()):
+                attempt.superseded = True
         elif op.kind is OpKind.SUSPEND:
             self._suspending[op.uuid] = op.expected
         if op.timer is not None and not op.timer.firing:
@@ -172,24 +174,24 @@ class Window:
 
     def longest_wait_us(self, now_us: int) -> int:
         """How long the oldest due row has waited, rows set aside included; 0 when none is due."""
-        heaps = [heap for heap in (self._order, self._aside) if self._top(heap) is not None]
+        heaps = [heap for heap in (self._order, self._deferred) if self._top(heap) is not None]
         return longest_wait_us(self.rows, heaps, now_us)
 
     def due(self, now_us: int) -> Row | None:
-        """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `set_aside`."""
+        """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
         key = self._top(self._order)
         if key is None or key[0] > now_us:
             return None
         return self.rows[key[1]]
 
-    def set_aside(self) -> None:
+    def defer(self) -> None:
         """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
         key = heappop(self._order)
         while self._order and self._order[0] == key:
             heappop(self._order)
-        heappush(self._aside, key)
-        if len(self._aside) > 2 * len(self.rows) + 1_000:
-            self._aside = self._compacted(self._aside)
+        heappush(self._deferred, key)
+        if len(self._deferred) > 2 * len(self.rows) + 1_000:
+            self._deferred = self._compacted(self._deferred)
 
     def put_back(self, row: Row) -> None:
         """A row set aside is not due any more (the wall clock went back): it waits for its instant again."""
@@ -199,89 +201,91 @@ class Window:
         """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""
         return self.rows.get(row.key[1]) is row
 
-    def dispatch(self, row: Row) -> Flight:
+    def dispatch(self, row: Row) -> InFlightAttempt:
         """The row leaves the window and is in flight until `answered`."""
         uuid = row.key[1]
         del self.rows[uuid]
         self.bytes -= row.size
-        flight = Flight(row, superseded=uuid in self._client_ops)
-        self._add_flight(flight)
-        return flight
+        attempt = InFlightAttempt(row, superseded=uuid in self._client_ops)
+        self._add_attempt(attempt)
+        return attempt
 
-    def _add_flight(self, flight: Flight) -> None:
-        row = flight.row
+    def _add_attempt(self, attempt: InFlightAttempt) -> None:
+        row = attempt.row
         uuid = row.key[1]
-        others = self.flights.get(uuid)
-        self.flights[uuid] = (flight,) if others is None else (*others, flight)
-        self.flights_count += 1
-        heappush(self._flight_order, (row.key, row.generation))
-        if len(self._flight_order) > 2 * self.flights_count + 1_000:
+        others = self.in_flight.get(uuid)
+        self.in_flight[uuid] = (attempt,) if others is None else (*others, attempt)
+        self.in_flight_count += 1
+        heappush(self._in_flight_order, (row.key, row.generation))
+        if len(self._in_flight_order) > 2 * self.in_flight_count + 1_000:
             # One slow attempt at the top would let those that ended behind it pile up.
-            self._flight_order = [(f.row.key, f.row.generation) for fs in self.flights.values() for f in fs]
-            heapify(self._flight_order)
+            self._in_flight_order = [(f.row.key, f.row.generation) for fs in self.in_flight.values() for f in fs]
+            heapify(self._in_flight_order)
 
-    def answered(self, flight: Flight, conclusion: Conclusion, boot_us: int) -> bool:
+    def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
         """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
-        if not self._end_flight(flight):
+        if not self._end_attempt(attempt):
             return False
-        row = flight.row
-        if flight.superseded:
-            if not flight.stale:
-                self.held[row.key[1]] = Held(row, conclusion)
+        row = attempt.row
+        if attempt.superseded:
+            if not attempt.stale:
+                self.awaiting_write[row.key[1]] = AwaitingWrite(row, conclusion)
             return False
         self._conclude(row, conclusion, boot_us)
         return True
 
-    def not_sent(self, flight: Flight) -> None:
+    def not_sent(self, attempt: InFlightAttempt) -> None:
         """The attempt was never made (rule 24): the row is in its old place again, in the same generation. One that is not
         the durable one any more is dropped; one beyond the horizon, which may have shrunk meanwhile, is loaded when it is
         time. A client's write that is under way overrules it when it is durable, as any row."""
-        if self._end_flight(flight) and not flight.stale and flight.row.key <= self.horizon:
-            self._add(flight.row)
+        if self._end_attempt(attempt) and not attempt.stale and attempt.row.key <= self.horizon:
+            self._add(attempt.row)
 
-    def _end_flight(self, flight: Flight) -> bool:
+    def _end_attempt(self, attempt: InFlightAttempt) -> bool:
         """The attempt is in flight no longer; False if this window doesn't know it."""
-        uuid = flight.row.key[1]
-        flights = self.flights.get(uuid, ())
-        others = tuple(f for f in flights if f is not flight)
-        if len(others) == len(flights):
+        uuid = attempt.row.key[1]
+        attempts = self.in_flight.get(uuid, ())
+        others = tuple(f for f in attempts if f is not attempt)
+        if len(others) == len(attempts):
             return False
         if others:
-            self.flights[uuid] = others
+            self.in_flight[uuid] = others
         else:
-            del self.flights[uuid]
-        self.flights_count -= 1
+            del self.in_flight[uuid]
+        self.in_flight_count -= 1
         return True
 
-    def _deciding(self, uuid: bytes, born: bytes) -> Flight | None:
+    def _deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
         """The attempt in flight whose answer is about that durable generation."""
-        return next((f for f in self.flights.get(uuid, ()) if not f.stale and f.row.generation == born), None)
+        return next(
+            (f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.generation == row_generation), None
+        )
 
     def hand_over(self, margin_us: int) -> None:
         """Has the attempts in flight written as left to this node, whoever owns the shard next (rule 25). An attempt that is
         nobody's when its time-out and `margin_us` have passed is made again."""
-        for flights in list(self.flights.values()):
-            for flight in flights:
-                if not flight.superseded:
-                    timer = flight.row.timer
+        for attempts in list(self.in_flight.values()):
+            for attempt in attempts:
+                if not attempt.superseded:
+                    timer = attempt.row.timer
                     self.accept(
                         WriteOp(
                             OpKind.HAND_OVER,
-                            flight.row.key[1],
+                            attempt.row.key[1],
                             timer.namespace,
-                            execute_at=flight.fired_at + timer.timeout_us + margin_us,
-                            expected=flight.row.generation,
+                            execute_at=attempt.fired_at + timer.timeout_us + margin_us,
+                            expected=attempt.row.generation,
                         )
                     )
 
     @property
     def undecided(self) -> bool:
         """Whether an attempt in flight has an answer to come that this window would conclude."""
-        return any(not flight.stale for flights in self.flights.values() for flight in flights)
+        return any(not attempt.stale for attempts in self.in_flight.values() for attempt in attempts)
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
         uuid = row.key[1]
-        if isinstance(conclusion, Finish):
+        if isinstance(conclusion, FinalAttempt):
             self.finished[uuid] = Finished(row, conclusion.timer, boot_us)
         else:
             self.retrying[uuid] = row
@@ -363,7 +367,7 @@ class Window:
             except UNUSABLE as error:
                 self._refuse_unusable(op, batch, error, boot_us)
                 continue
-            if answer is _HELD_BACK:
+            if answer is _FETCH_FIRST:
                 break
             self.pending.popleft()
             batch.ops.append(op)
@@ -391,7 +395,7 @@ class Window:
             self.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), boot_us)
             return
         del self.retrying[op.uuid]
-        self.held[op.uuid] = Held(present, None)
+        self.awaiting_write[op.uuid] = AwaitingWrite(present, None)
         self.accept(
             WriteOp(
                 OpKind.SUSPEND,
@@ -411,14 +415,14 @@ class Window:
         now_us: int,
         history_rule: HistoryRule,
     ) -> object:
-        """Puts the operation's effect into the batch; returns its answer, or _HELD_BACK: ask the store first."""
+        """Puts the operation's effect into the batch; returns its answer, or _FETCH_FIRST: ask the store first."""
         uuid, kind = op.uuid, op.kind
         if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
                 return self._write(batch, Row((op.timer.execute_at, uuid), op.generation, op.timer, 0))
             if uuid not in asked:
-                return _HELD_BACK
+                return _FETCH_FIRST
             finished, mode = self.finished.get(uuid), history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, self._present(uuid), fetched.get(uuid), mode)
             return self._write(batch, answer) if type(answer) is Row else answer
@@ -429,10 +433,10 @@ class Window:
                 return None
             return self._write(batch, Row((op.execute_at, uuid), op.generation, op.timer, 0))
         if kind is OpKind.HAND_OVER:
-            flight = self._deciding(uuid, op.expected)
-            if uuid in batch.final or flight is None:
+            attempt = self._deciding(uuid, op.expected)
+            if uuid in batch.final or attempt is None:
                 return None
-            return self._write(batch, Row((op.execute_at, uuid), op.generation, flight.row.timer, 0))
+            return self._write(batch, Row((op.execute_at, uuid), op.generation, attempt.row.timer, 0))
         present: Row | None
         if uuid in batch.final:
             present = batch.final[uuid]
@@ -445,7 +449,7 @@ class Window:
             present = self._present(uuid)
             if present is None:
                 if uuid not in asked:
-                    return _HELD_BACK
+                    return _FETCH_FIRST
                 found = fetched.get(uuid)
                 if found is None or found.live is None:
                     if kind > OpKind.DELETE:
@@ -455,7 +459,7 @@ class Window:
                     return TimerNotPending("the timer has finished")
                 if found.live.suspended is None and kind is OpKind.RESUME:
                     return None
-                present = self._revive(found.live, op)
+                present = self._decoded(found.live, op)
         if kind is OpKind.UPDATE:
             return self._update(op, batch, present, now_us)
         if kind is OpKind.DELETE:
@@ -471,11 +475,11 @@ class Window:
             return self._write(batch, Row(present.key, op.generation, present.timer, 0, present.raw), op.reason)
         return self._write(batch, Row(present.key, op.generation, present.timer, 0))
 
-    def _revive(self, live: StoredRow, op: WriteOp) -> Row:
+    def _decoded(self, live: StoredRow, op: WriteOp) -> Row:
         try:
-            return revived(live)
+            return decoded_row(live)
         except RecordUndecodable as error:
-            return unreadable(live, str(error))
+            return undecodable_row(live, str(error))
 
     def _update(self, op: WriteOp, batch: Batch, present: Row | None, now_us: int) -> Row | TocsinError:
         assert present is not None
@@ -545,21 +549,21 @@ class Window:
     def _take_finished(
         self, batch: Batch, finished_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
     ) -> None:
-        """Rule 11: the mark, the range delete up to it, and the exact deletes of what waits above it too long."""
+        """Rule 11: the watermark, the range delete up to it, and the exact deletes of what waits above it too long."""
         candidates = sorted(self.finished.values(), key=_order_of_finished)
         chosen = candidates[:finished_max]
-        mark = None
+        watermark = None
         if self.range_delete:
             limit = self._first_unfinished(batch)
             if len(chosen) < len(candidates):
                 limit = min(limit, candidates[len(chosen)].row.key)
             for entry in chosen:
                 if entry.row.key < limit and entry.row.key <= self.horizon:
-                    mark = entry.row.key
-        batch.store.delete_to = mark
+                    watermark = entry.row.key
+        batch.store.delete_to = watermark
         for entry in candidates:
             uuid = entry.row.key[1]
-            in_range = mark is not None and entry.row.key <= mark
+            in_range = watermark is not None and entry.row.key <= watermark
             needed = uuid in batch.final or uuid in batch.relied_on
             waited = boot_us - entry.since_us >= exact_after_us or not self.range_delete
             if in_range or needed or (waited and len(batch.finished) < len(chosen)):
@@ -575,26 +579,26 @@ class Window:
             except UNUSABLE as error:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:_REASON_CHARS_MAX]))
-        mark = batch.store.delete_to
-        if key[1] not in batch.final and (mark is None or key > mark):
+        watermark = batch.store.delete_to
+        if key[1] not in batch.final and (watermark is None or key > watermark):
             batch.store.deletes.append(key[1])
 
     def _first_unfinished(self, batch: Batch) -> FireKey:
-        """The smallest key that a range delete must not reach: in the window, in flight, held, retrying, or upserted."""
+        """The smallest key that a range delete must not reach: in the window, in flight, awaiting, retrying, or upserted."""
         limit = KEY_MAX
-        for heap in (self._order, self._aside):
+        for heap in (self._order, self._deferred):
             top = self._top(heap)
             if top is not None and top < limit:
                 limit = top
-        flights = self._flight_order
-        while flights:
-            key, born = flights[0]
-            if any(f.row.generation == born for f in self.flights.get(key[1], ())):
+        attempts = self._in_flight_order
+        while attempts:
+            key, row_generation = attempts[0]
+            if any(f.row.generation == row_generation for f in self.in_flight.get(key[1], ())):
                 limit = min(limit, key)
                 break
-            heappop(flights)
-        for held in self.held.values():
-            limit = min(limit, held.row.key)
+            heappop(attempts)
+        for awaiting in self.awaiting_write.values():
+            limit = min(limit, awaiting.row.key)
         for uuid, row in self.retrying.items():
             if uuid not in batch.final:
                 limit = min(limit, row.key)
@@ -609,13 +613,13 @@ class Window:
         self._take(batch, entry, now_us, history_rule)
         return batch
 
-    def give_up(self, entry: Finished, boot_us: int) -> None:
-        """The store refuses to delete it: held, so that it neither rings again here nor is deleted by range, until
+    def delete_refused(self, entry: Finished, boot_us: int) -> None:
+        """The store refuses to delete it: awaiting, so that it neither rings again here nor is deleted by range, until
         `try_refused_again`."""
         uuid = entry.row.key[1]
         if self.finished.get(uuid) is entry:
             del self.finished[uuid]
-            self.held[uuid] = Held(entry.row, None)
+            self.awaiting_write[uuid] = AwaitingWrite(entry.row, None)
             self._refused.append((boot_us, entry))
 
     def try_refused_again(self, until_us: int) -> bool:
@@ -628,9 +632,9 @@ class Window:
                 self.pending.append(refused)
                 continue
             uuid = refused.row.key[1]
-            held = self.held.get(uuid)
-            if held is not None and held.row is refused.row:
-                del self.held[uuid]
+            awaiting = self.awaiting_write.get(uuid)
+            if awaiting is not None and awaiting.row is refused.row:
+                del self.awaiting_write[uuid]
                 refused.with_history = True
                 self.finished[uuid] = refused
         return any_again
@@ -643,24 +647,24 @@ class Window:
             if self.finished.get(uuid) is entry:
                 del self.finished[uuid]
             if self._load is not None:
-                self._overruled[uuid] = None
+                self._changed_since_load[uuid] = None
         for uuid, row in batch.final.items():
             if row is not None and self._known(row):
                 # A load brought this row before the commit's answer came, and it has moved on since.
                 self._forget_former(row)
                 continue
             self._remove(uuid)
-            self.held.pop(uuid, None)
+            self.awaiting_write.pop(uuid, None)
             self.retrying.pop(uuid, None)
-            for flight in self.flights.get(uuid, ()):
-                flight.superseded = flight.stale = True
+            for attempt in self.in_flight.get(uuid, ()):
+                attempt.superseded = attempt.stale = True
             stays = row if uuid not in batch.suspended else None
             if stays is not None and stays.key <= self.horizon:
                 self._add(stays)
             if self._load is not None:
-                self._overruled[uuid] = stays
+                self._changed_since_load[uuid] = stays
         for op in batch.ops:
-            if op.overrules:
+            if op.supersedes:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND:
@@ -676,29 +680,29 @@ class Window:
             row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
-            held = self.held.get(op.uuid)
-            flight = self._deciding(op.uuid, op.expected)
-            if flight is not None:
-                self._end_flight(flight)
-                flight.handed_over = op.generation
-            elif held is not None and held.conclusion is not None and held.row.generation == op.expected:
-                results.append(conclusion_op(held.row, op.generation, held.conclusion))
+            awaiting = self.awaiting_write.get(op.uuid)
+            attempt = self._deciding(op.uuid, op.expected)
+            if attempt is not None:
+                self._end_attempt(attempt)
+                attempt.handed_over_generation = op.generation
+            elif awaiting is not None and awaiting.conclusion is not None and awaiting.row.generation == op.expected:
+                results.append(conclusion_op(awaiting.row, op.generation, awaiting.conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
                 # Its request turned out not to have been sent: it is due as before.
-                results.append(conclusion_op(back, op.generation, Again(back.timer, back.key[0])))
+                results.append(conclusion_op(back, op.generation, NextAttempt(back.timer, back.key[0])))
         return results
 
     def _forget_former(self, row: Row) -> None:
         """The row is durable: of the states before it, nothing counts any more."""
-        uuid, born = row.key[1], row.generation
-        for flight in self.flights.get(uuid, ()):
-            if flight.row.generation != born:
-                flight.superseded = flight.stale = True
-        held = self.held.get(uuid)
-        if held is not None and held.row.generation != born:
-            del self.held[uuid]
+        uuid, row_generation = row.key[1], row.generation
+        for attempt in self.in_flight.get(uuid, ()):
+            if attempt.row.generation != row_generation:
+                attempt.superseded = attempt.stale = True
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.row.generation != row_generation:
+            del self.awaiting_write[uuid]
         retried = self.retrying.get(uuid)
-        if retried is not None and retried.generation != born:
+        if retried is not None and retried.generation != row_generation:
             del self.retrying[uuid]
 
     def abandon(self, batch: Batch) -> None:
@@ -707,7 +711,7 @@ class Window:
 
     def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
         """The operation will never be written: the client hears the error, and what it overruled counts again."""
-        if op.overrules:
+        if op.supersedes:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
         else:
@@ -718,8 +722,8 @@ class Window:
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Every client that waits hears the error now; the engine's own operations stay."""
-        mine = [op for op in self.pending if not op.overrules]
-        theirs = [op for op in self.pending if op.overrules]
+        mine = [op for op in self.pending if not op.supersedes]
+        theirs = [op for op in self.pending if op.supersedes]
         self.pending = deque(mine)
         for op in theirs:
             self.refuse(op, error, boot_us)
@@ -745,13 +749,13 @@ class Window:
         decide again."""
         if uuid in self._client_ops:
             return
-        for flight in self.flights.get(uuid, ()):
-            if not flight.stale:
-                flight.superseded = False
-        held = self.held.get(uuid)
-        if held is not None and held.conclusion is not None:
-            del self.held[uuid]
-            self._conclude(held.row, held.conclusion, boot_us)
+        for attempt in self.in_flight.get(uuid, ()):
+            if not attempt.stale:
+                attempt.superseded = False
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.conclusion is not None:
+            del self.awaiting_write[uuid]
+            self._conclude(awaiting.row, awaiting.conclusion, boot_us)
 
     # ------------------------------------------------------------------ loads
 
@@ -760,36 +764,36 @@ class Window:
         if self._load is not None or up_to <= self.horizon:
             return None
         self._load_number += 1
-        self._overruled = {}
+        self._changed_since_load = {}
         self._load = LoadRequest(self._load_number, self.horizon, up_to)
         return self._load
 
     def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
         """A page joins the window: it was complete from the horizon up to `complete_to` when it was read, and whatever
-        was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are held until they
+        was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are awaiting until they
         are suspended. False if the load is void."""
         if self._load is None or self._load.number != request.number:
             return False
         self._load = None
         for row in rows:
             uuid = row.key[1]
-            if uuid in self._overruled:
+            if uuid in self._changed_since_load:
                 continue
             if self._known(row):
-                for flight in self.flights.get(uuid, ()):
-                    if flight.row.generation == row.generation:
-                        flight.stale, flight.superseded = False, uuid in self._client_ops
+                for attempt in self.in_flight.get(uuid, ()):
+                    if attempt.row.generation == row.generation:
+                        attempt.stale, attempt.superseded = False, uuid in self._client_ops
                 continue
             if uuid in self.rows:
                 continue
             if row.raw is not None:
-                self.held[uuid] = Held(row, None)
+                self.awaiting_write[uuid] = AwaitingWrite(row, None)
                 continue
             self._add(row)
-        for committed in self._overruled.values():
+        for committed in self._changed_since_load.values():
             if committed is not None and request.after < committed.key <= complete_to:
                 self._add(committed)
-        self._overruled = {}
+        self._changed_since_load = {}
         self.horizon = complete_to
         return True
 
@@ -797,7 +801,7 @@ class Window:
         """The load came to nothing; it may be announced again."""
         if self._load is not None and self._load.number == request.number:
             self._load = None
-            self._overruled = {}
+            self._changed_since_load = {}
 
     def truncate(self, keep: int) -> None:
         """Drops all but the `keep` earliest rows; the horizon shrinks, and a load under way is void (rule 13)."""
@@ -808,9 +812,9 @@ class Window:
             self._remove(key[1])
         self.horizon = min(self.horizon, key_before(keys[keep]))
         self._load = None
-        self._overruled = {}
+        self._changed_since_load = {}
         self._order = self._compacted(self._order)
-        self._aside = self._compacted(self._aside)
+        self._deferred = self._compacted(self._deferred)
 
     # ------------------------------------------------------------------ inside
 
@@ -824,28 +828,28 @@ class Window:
         row = self.rows.get(uuid)
         if row is not None:
             return row
-        for flight in self.flights.get(uuid, ()):
-            if not flight.stale:
-                return flight.row
-        held = self.held.get(uuid)
-        if held is not None:
-            return held.row
+        for attempt in self.in_flight.get(uuid, ()):
+            if not attempt.stale:
+                return attempt.row
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None:
+            return awaiting.row
         return self.retrying.get(uuid)
 
     def _known(self, row: Row) -> bool:
         """Whether this very generation is in flight, answered or finished here."""
-        uuid, born = row.key[1], row.generation
-        for flight in self.flights.get(uuid, ()):
-            if flight.row.generation == born:
+        uuid, row_generation = row.key[1], row.generation
+        for attempt in self.in_flight.get(uuid, ()):
+            if attempt.row.generation == row_generation:
                 return True
         finished = self.finished.get(uuid)
-        if finished is not None and finished.row.generation == born:
+        if finished is not None and finished.row.generation == row_generation:
             return True
-        held = self.held.get(uuid)
-        if held is not None and held.row.generation == born:
+        awaiting = self.awaiting_write.get(uuid)
+        if awaiting is not None and awaiting.row.generation == row_generation:
             return True
         retried = self.retrying.get(uuid)
-        return retried is not None and retried.generation == born
+        return retried is not None and retried.generation == row_generation
 
     def _add(self, row: Row) -> None:
         uuid = row.key[1]
@@ -854,7 +858,7 @@ class Window:
             self.bytes -= former.size
         self.rows[uuid] = row
         self.bytes += row.size
-        heappush(self._aside if self._suspending.get(uuid) == row.generation else self._order, row.key)
+        heappush(self._deferred if self._suspending.get(uuid) == row.generation else self._order, row.key)
         if len(self._order) > 2 * len(self.rows) + 1_000:
             # Outdated keys far from the top would pile up for the whole look-ahead.
             self._order = self._compacted(self._order)

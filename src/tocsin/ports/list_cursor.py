@@ -32,9 +32,11 @@ def read_cursor(text: str | None) -> ListCursor | None:
     if text is None:
         return None
     try:
-        instant, uuid, born = _CURSOR.unpack(base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True))
+        instant, uuid, row_generation = _CURSOR.unpack(
+            base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+        )
     except (binascii.Error, struct.error, ValueError):
         raise InvalidInput(
             FieldError("cursor", "is not one that a list call gave; leave it out to start anew")
         ) from None
-    return (instant, uuid, born)
+    return (instant, uuid, row_generation)

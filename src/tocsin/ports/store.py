@@ -228,11 +228,11 @@ class Store(Protocol):
         """Every shard that was ever claimed. A strong read."""
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """Takes the shard: epoch becomes expected_epoch + 1 and owner `owner`; returns the new epoch.
 
-        None when the epoch is another by now, or when `standing_still` = (incarnation, counter) is given and that
+        None when the epoch is another by now, or when `presumed_dead` = (incarnation, counter) is given and that
         member's heartbeat counter is no longer this (compared in the same transaction). A new shard has epoch 0.
         """
 

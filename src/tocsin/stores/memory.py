@@ -154,15 +154,15 @@ class MemoryStore:
         return [ShardState(i, shard.epoch, shard.owner) for i, shard in sorted(self._shards.items())]
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A member whose row is gone does not count as standing still."""
         shard = self._shards.get(shard_id)
         if (shard.epoch if shard else 0) != expected_epoch:
             return None
-        if standing_still is not None:
-            member = self._members.get(standing_still[0])
-            if member is None or member.counter != standing_still[1]:
+        if presumed_dead is not None:
+            member = self._members.get(presumed_dead[0])
+            if member is None or member.counter != presumed_dead[1]:
                 return None
         if shard is None:
             shard = self._shards[shard_id] = _Shard()
@@ -405,8 +405,8 @@ def _check_batches(batches: Sequence[ShardBatch]) -> None:
         written = {row.uuid for row in batch.upserts}
         if len(written) != len(batch.upserts) or not written.isdisjoint(batch.deletes):
             raise ValueError(f"shard {batch.shard_id}: a uuid is written or deleted twice in one batch")
-        mark = batch.delete_to
-        if mark is not None and any(row.suspended is None and row.key <= mark for row in batch.upserts):
+        watermark = batch.delete_to
+        if watermark is not None and any(row.suspended is None and row.key <= watermark for row in batch.upserts):
             raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
         for at, uuid in keys:

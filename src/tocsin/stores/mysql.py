@@ -39,7 +39,7 @@ from tocsin.stores.mysql_errors import DUPLICATE, code_of
 from tocsin.stores.mysql_schema import prepare
 from tocsin.stores.mysql_text import hexed, text
 from tocsin.stores.sql_keys import LeftEdges
-from tocsin.stores.sql_pool import Commits, Doing, Lane
+from tocsin.stores.sql_pool import Activity, Commits, WriterLane
 from tocsin.stores.sql_rows import LIVE, SUSPENDED
 
 T = TypeVar("T")
@@ -63,8 +63,8 @@ class MysqlStore:
     `answer_grace_s` longer still is given up, which leaves a write's outcome unknown if it was a COMMIT's. `lock_timeout_s`,
     in whole seconds, is how long one waits for another transaction, `connect_timeout_s` for a connection to be made,
     `acquire_timeout_s` for one of a pool to get free. `idle_transaction_timeout_s`, in whole seconds, is how long the server
-    leaves a transaction open whose client says nothing, and in MySQL a session, too. `read_octets_max` bounds the records of
-    one page that `load` or `list` returns, `statement_octets_max` what is sent at once (and so does the server's
+    leaves a transaction open whose client says nothing, and in MySQL a session, too. `read_bytes_max` bounds the records of
+    one page that `load` or `list` returns, `statement_bytes_max` what is sent at once (and so does the server's
     max_allowed_packet), and `delete_rows_max` the rows of a range that one statement deletes. A transaction that the server
     undid in favour of another is done again up to `undone_retries_max` times. `durable` refuses a server that acknowledges
     what it hasn't written to disk. Without `create`, a database or tables that are missing are StoreUnavailable.
@@ -85,8 +85,8 @@ class MysqlStore:
         lock_timeout_s: float = 10.0,
         acquire_timeout_s: float = 10.0,
         idle_transaction_timeout_s: float = 3.0,
-        read_octets_max: int = 16 * _MIB,
-        statement_octets_max: int = 4 * _MIB,
+        read_bytes_max: int = 16 * _MIB,
+        statement_bytes_max: int = 4 * _MIB,
         delete_rows_max: int = 10_000,
         undone_retries_max: int = 5,
         durable: bool = True,
@@ -106,10 +106,10 @@ class MysqlStore:
         )
         self._create = create
         self._sizes = (writers, loaders, readers)
-        self._read_octets_max = read_octets_max
-        self._limits = mysql_write.WriteLimits(statement_octets_max, delete_rows_max, undone_retries_max)
+        self._read_bytes_max = read_bytes_max
+        self._limits = mysql_write.WriteLimits(statement_bytes_max, delete_rows_max, undone_retries_max)
         self._total_shards = 0
-        self._lanes: builtins.list[Lane[MysqlPool]] = []
+        self._lanes: builtins.list[WriterLane[MysqlPool]] = []
         self._loaders: MysqlPool | None = None
         self._readers: MysqlPool | None = None
         self._commits = Commits()
@@ -118,15 +118,15 @@ class MysqlStore:
     async def open(self, total_shards: int | None) -> int:
         """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
         if self._lanes:
-            raise ConfigError(f"{self._settings.place} is open already")
+            raise ConfigError(f"{self._settings.safe_url} is open already")
         writers, loaders, readers = self._sizes
-        place, database = self._settings.place, self._settings.database
+        safe_url, database = self._settings.safe_url, self._settings.database
         # A migration takes as long as it takes. Its lock ends with its session.
         beginning = MysqlPool(self._settings, 1, database=False, bounded=False)
         try:
             number = await beginning.run(
-                Doing.CONNECTING,
-                lambda connection: prepare(connection, database, place, total_shards, create=self._create),
+                Activity.CONNECTING,
+                lambda connection: prepare(connection, database, safe_url, total_shards, create=self._create),
                 bounded=False,
             )
         finally:
@@ -135,7 +135,7 @@ class MysqlStore:
         self._edges = LeftEdges()
         self._loaders = MysqlPool(self._settings, loaders)
         self._readers = MysqlPool(self._settings, readers)
-        self._lanes = [Lane(MysqlPool(self._settings, 1)) for _ in range(writers)]
+        self._lanes = [WriterLane(MysqlPool(self._settings, 1)) for _ in range(writers)]
         return number
 
     async def close(self) -> None:
@@ -157,12 +157,12 @@ class MysqlStore:
         return await self._load(lambda connection: mysql_read.shards(connection, self._total_shards))
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A claim waits for a batch that is still under way, whoever sent it."""
         retries = self._limits.undone_retries_max
         return await self._write(
-            lambda connection: mysql_write.claim(connection, shard_id, expected_epoch, owner, standing_still, retries)
+            lambda connection: mysql_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead, retries)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
@@ -194,28 +194,28 @@ class MysqlStore:
         if not batches:
             return []
         if not self._lanes:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         return await self._commits.run(
             self._lanes,
             batches,
             lambda pool: pool.run_in_task(
-                Doing.WRITING,
+                Activity.WRITING,
                 lambda connection: mysql_write.apply(connection, batches, self._edges, self._limits),
             ),
         )
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: mysql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+            lambda connection: mysql_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
         )
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: mysql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: mysql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
@@ -226,8 +226,8 @@ class MysqlStore:
 
     async def list(self, query: ListQuery) -> Listed:
         """See the port. A page is of one snapshot."""
-        octets_max = self._read_octets_max
-        return await self._read(lambda connection: mysql_list.list_rows(connection, query, octets_max))
+        bytes_max = self._read_bytes_max
+        return await self._read(lambda connection: mysql_list.list_rows(connection, query, bytes_max))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """See the port."""
@@ -305,13 +305,13 @@ class MysqlStore:
     # -- connections
 
     async def _load(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened(self._loaders).run(Doing.READING, work)
+        return await self._opened(self._loaders).run(Activity.READING, work)
 
     async def _read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened(self._readers).run(Doing.READING, work)
+        return await self._opened(self._readers).run(Activity.READING, work)
 
     async def _write(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened(self._loaders).run(Doing.WRITING, work)
+        return await self._opened(self._loaders).run(Activity.WRITING, work)
 
     async def _changes(self, sql: bytes) -> int:
         """How many rows a statement found."""
@@ -335,7 +335,7 @@ class MysqlStore:
 
     def _opened(self, pool: MysqlPool | None) -> MysqlPool:
         if pool is None:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         return pool
 
 

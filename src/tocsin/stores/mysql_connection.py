@@ -17,8 +17,8 @@ from asyncmy.constants import CLIENT
 
 from tocsin.model.errors import ConfigError, StoreError, StoreUnavailable
 from tocsin.stores.mysql_driver import Connection, RawConnection, Server
-from tocsin.stores.mysql_errors import TRANSLATED, is_unusable, meaning_of
-from tocsin.stores.sql_pool import Doing, Pool
+from tocsin.stores.mysql_errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.sql_pool import Activity, Pool
 
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
 _PORT = 3306
@@ -29,7 +29,7 @@ _SSL_MODES = ("DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 #: A value that a column doesn't take is an error, and backslashes escape.
 _SQL_MODE = b"'STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
 #: Taken off the server's packet for its own header.
-_PACKET_HEADER_OCTETS = 1_024
+_PACKET_HEADER_BYTES = 1_024
 #: A connection that was idle for this share of the time after which the server ends it isn't used again.
 _IDLE_SHARE_MAX = 0.5
 #: A part of how the driver says that a server without TLS asks for a password in a way that takes one more package.
@@ -56,21 +56,21 @@ class MysqlSettings:
         parts = urlsplit(self.url)
         if not _DATABASE_NAME.match(self.database):
             raise ConfigError(
-                f"store: {self.place} names no database; write mysql://user:password@host:port/database, the database of "
+                f"store: {self.safe_url} names no database; write mysql://user:password@host:port/database, the database of "
                 "1 to 64 of A-Z a-z 0-9 _ $ -, not beginning with a digit"
             )
         unknown = self._parameters.keys() - _PARAMETERS
         if unknown:
             raise ConfigError(
-                f"store: {self.place}: no parameter {min(unknown)}; there are {', '.join(sorted(_PARAMETERS))}"
+                f"store: {self.safe_url}: no parameter {min(unknown)}; there are {', '.join(sorted(_PARAMETERS))}"
             )
         if self._parameters.get("ssl-mode", "DISABLED").upper() not in _SSL_MODES:
-            raise ConfigError(f"store: {self.place}: ssl-mode is none of {', '.join(_SSL_MODES)}")
+            raise ConfigError(f"store: {self.safe_url}: ssl-mode is none of {', '.join(_SSL_MODES)}")
         try:
             self.ssl_context()
             _ = parts.port
         except (OSError, ValueError) as error:
-            raise ConfigError(f"store: {self.place}: {error}") from error
+            raise ConfigError(f"store: {self.safe_url}: {error}") from error
 
     @property
     def database(self) -> str:
@@ -78,7 +78,7 @@ class MysqlSettings:
         return unquote(urlsplit(self.url).path.removeprefix("/"))
 
     @property
-    def place(self) -> str:
+    def safe_url(self) -> str:
         """The server and database for people: without user and password."""
         return "mysql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
@@ -196,14 +196,14 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
     except TRANSLATED as error:
         if raw is not None:
             raw.close()
-        raise meaning_of(error, settings.place, in_doubt=False) from error
+        raise translate_error(error, settings.safe_url, in_doubt=False) from error
     except RuntimeError as error:
         if raw is not None:
             raw.close()
         if _NEEDS_PACKAGE not in str(error):
             # Of a connection that broke before the driver had seen its socket.
-            raise StoreUnavailable(f"{settings.place}: {error}") from error
-        raise ConfigError(f"store: {settings.place}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
+            raise StoreUnavailable(f"{settings.safe_url}: {error}") from error
+        raise ConfigError(f"store: {settings.safe_url}: {error}; over TLS (?ssl-mode=REQUIRED) it isn't") from error
     except BaseException:
         if raw is not None:
             raw.close()
@@ -217,22 +217,22 @@ async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: 
         b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit, "
         b"@@global.log_bin, @@global.sync_binlog"
     )
-    version, read_only, packet_octets, flushed, binlog, binlog_synced = rows[0]
+    version, read_only, packet_bytes, flushed, binlog, binlog_synced = rows[0]
     if read_only:
-        raise StoreUnavailable(f"{settings.place} is read-only: a replica, or a primary that was set so")
+        raise StoreUnavailable(f"{settings.safe_url} is read-only: a replica, or a primary that was set so")
     if settings.durable:
-        _check_durable(settings.place, flushed, binlog_synced if binlog else 1)
-    connection.server = Server(str(version), int(packet_octets) - _PACKET_HEADER_OCTETS)
+        _check_durable(settings.safe_url, flushed, binlog_synced if binlog else 1)
+    connection.server = Server(str(version), int(packet_bytes) - _PACKET_HEADER_BYTES)
 
 
-def _check_durable(place: str, flushed: int, binlog_synced: int) -> None:
+def _check_durable(safe_url: str, flushed: int, binlog_synced: int) -> None:
     """Raises ConfigError for a server whose own or whose machine's crash would undo what it acknowledged. With a binary log,
     that decides what was committed."""
     for name, value in (("innodb_flush_log_at_trx_commit", flushed), ("sync_binlog", binlog_synced)):
         if value != 1:
             raise ConfigError(
-                f"store: {place} has {name} = {value}, with which a crash loses what was acknowledged; set it to 1, or say "
-                "that it may with mysql.durable = false"
+                f"store: {safe_url} has {name} = {value}, so a crash of the server can lose acknowledged writes; set it "
+                "to 1, or accept the loss with mysql.durable = false"
             )
 
 
@@ -250,9 +250,9 @@ class MysqlPool(Pool[MysqlSettings, Connection]):
         """See the base."""
         return await connect(self._settings, database=self._database, bounded=self._bounded)
 
-    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """See the base. Only a COMMIT leaves anything in doubt."""
-        return meaning_of(error, self._settings.place, in_doubt=connection.in_doubt)
+        return translate_error(error, self._settings.safe_url, in_doubt=connection.in_doubt)
 
     def is_unusable(self, error: BaseException) -> bool:
         """See the base."""

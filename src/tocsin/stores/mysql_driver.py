@@ -70,7 +70,7 @@ class Server:
     """What a session learned of its server: `version` as the server says it, and the octets that a packet may have."""
 
     version: str
-    packet_octets_max: int
+    packet_bytes_max: int
 
 
 class Connection:

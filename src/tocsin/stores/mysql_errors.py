@@ -7,7 +7,7 @@ from asyncmy import errors
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
 
-#: The errors that `meaning_of` is for; anything else is a fault of the program.
+#: The errors that `translate_error` is for; anything else is a fault of the program.
 TRANSLATED: tuple[type[BaseException], ...] = (
     errors.MySQLError,
     msgspec.DecodeError,
@@ -64,14 +64,14 @@ def is_refused_commit(error: BaseException) -> bool:
     return code_of(error) in _UNDONE | _DEMOTED
 
 
-def meaning_of(error: BaseException, place: str, *, in_doubt: bool) -> StoreError:
+def translate_error(error: BaseException, safe_url: str, *, in_doubt: bool) -> StoreError:
     """The store error that a driver's error amounts to.
 
     `in_doubt`: a COMMIT was sent whose answer isn't known. Before that nothing can have taken effect, whatever happened
     to the connection: a server that loses its client rolls back.
     """
     code = code_of(error)
-    text = f"{place}: {_text(error)}"
+    text = f"{safe_url}: {_text(error)}"
     if in_doubt:
         return OutcomeUnknown(f"{text}; what became of the transaction is not known")
     if isinstance(error, UnicodeError | msgspec.DecodeError):

@@ -48,16 +48,16 @@ class _Range(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """A row that matches: its place, its range, and the octets of its record."""
+    """A row that matches: its place, its range, and the size of its record."""
 
     place: ListCursor
     range: _Range
-    octets: int
+    size: int
 
 
-async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -> Listed:
+async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
     """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
-    walk = _Walk(query, octets_max)
+    walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)
     return await connection.snapshot(lambda: _walked(connection, query, walk))
@@ -76,7 +76,7 @@ async def _walked(connection: Connection, query: ListQuery, walk: _Walk) -> List
 class _Walk:
     """How far one call has come: everything up to `place` is in `rows` or did not match."""
 
-    def __init__(self, query: ListQuery, octets_max: int) -> None:
+    def __init__(self, query: ListQuery, bytes_max: int) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
         self.place: ListCursor = max(start, query.cursor or start)
         self.rows: list[StoredRow | HistoryRow] = []
@@ -85,7 +85,7 @@ class _Walk:
         self.ended = False
         self.full = False
         self._limit = query.limit
-        self._octets_left = octets_max
+        self._bytes_left = bytes_max
         self._last = INSTANT_MAX if query.execute_before is None else query.execute_before - 1
         kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
@@ -112,7 +112,7 @@ class _Walk:
             self.ended = True
         else:
             self.place = end
-            self.full = len(self.rows) >= self._limit or self._octets_left <= 0
+            self.full = len(self.rows) >= self._limit or self._bytes_left <= 0
 
     def _between(self, end: ListCursor | None) -> bytes:
         """A condition for the places behind `place`, up to `end` or the last instant."""
@@ -153,19 +153,19 @@ class _Walk:
                 )
                 for number, each in enumerate(some)
             )  # fmt: skip
-            for number, at, uuid, generation, octets in await connection.rows(statement):
-                found.append(_Match((at, uuid, generation), some[number], octets))
+            for number, at, uuid, generation, size in await connection.rows(statement):
+                found.append(_Match((at, uuid, generation), some[number], size))
         return sorted(found)[:wanted]
 
     def _chosen(self, found: Sequence[_Match]) -> Sequence[_Match]:
         """Those that still go into the page; `full` when that isn't all."""
         chosen: list[_Match] = []
         for match in found:
-            if len(self.rows) + len(chosen) == self._limit or (self._octets_left <= 0 and (self.rows or chosen)):
+            if len(self.rows) + len(chosen) == self._limit or (self._bytes_left <= 0 and (self.rows or chosen)):
                 self.full = True
                 break
             chosen.append(match)
-            self._octets_left -= match.octets
+            self._bytes_left -= match.size
         return chosen
 
 

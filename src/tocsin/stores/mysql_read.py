@@ -24,7 +24,7 @@ MEMBERS = b"SELECT member_incarnation, member_node, member_address, member_count
 def page(
     row_type: int, shard_id: int, first: tuple[int, bytes], last: tuple[int, bytes], limit: int, each_max: int | None
 ) -> bytes:
-    """A SELECT of the first rows between two places, and how long each record is. Records of more than `each_max` octets
+    """A SELECT of the first rows between two places, and how long each record is. Records of more than `each_max` size
     come as NULL."""
     record = b"timer_record" if each_max is None else b"IF(LENGTH(timer_record) <= %d, timer_record, NULL)" % each_max
     return (
@@ -41,19 +41,19 @@ async def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` by more than one."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one."""
     first, last = above(after), at_most(up_to)
     if first is None or last is None or first > last:
         return Loaded([], up_to)
     # A page of records that are all this short can't be too long.
-    each_max = octets_max // limit
+    each_max = bytes_max // limit
     found = await connection.rows(page(row_type, shard_id, first, last, limit, each_max))
     if any(values[6] is None for values in found):
         # Some are longer. Read anew, so that what is answered is of one snapshot; the lengths were to know how many.
         lengths = accumulate(values[8] for values in found[:-1])
-        limit = 1 + sum(1 for _ in takewhile(lambda octets: octets < octets_max, lengths))
+        limit = 1 + sum(1 for _ in takewhile(lambda size: size < bytes_max, lengths))
         found = await connection.rows(page(row_type, shard_id, first, last, limit, None))
     rows = [stored_row(values[:8]) for values in found]
     return Loaded(rows, up_to if len(rows) < limit else rows[-1].key)

@@ -34,7 +34,9 @@ def statements(sql: str) -> list[bytes]:
     return [part.strip().encode() for part in _COMMENT.sub("", sql).split(";") if part.strip()]
 
 
-async def prepare(connection: Connection, database: str, place: str, total_shards: int | None, *, create: bool) -> int:
+async def prepare(
+    connection: Connection, database: str, safe_url: str, total_shards: int | None, *, create: bool
+) -> int:
     """Brings the schema to the newest version, forward only, and fixes the number of shards; returns that number.
 
     Under a lock of the database's name, so that of many nodes that start at once one does it; the session keeps it until
@@ -43,24 +45,24 @@ async def prepare(connection: Connection, database: str, place: str, total_shard
     StoreUnavailable for none without `create`, ConfigError for another number of shards than that under which data
     exists, or for a server that won't do.
     """
-    _check_server(connection.server.version, place)
+    _check_server(connection.server.version, safe_url)
     lock = b"SELECT GET_LOCK(CONCAT('tocsin ', MD5(%b)), %d)" % (text(database), _LOCK_S_MAX)
     if (await connection.rows(lock))[0][0] != 1:
-        raise StoreUnavailable(f"{place}: another node holds the lock of the schema")
-    await _use(connection, database, place, create=create)
-    await _migrate(connection, place)
+        raise StoreUnavailable(f"{safe_url}: another node holds the lock of the schema")
+    await _use(connection, database, safe_url, create=create)
+    await _migrate(connection, safe_url)
     return await _fix_total_shards(connection, total_shards)
 
 
-def _check_server(version: str, place: str) -> None:
+def _check_server(version: str, safe_url: str) -> None:
     found = _VERSION.search(version)
     number = (int(found[1]), int(found[2])) if found else (0, 0)
     name, least = ("MariaDB", _MARIADB_LEAST) if "MariaDB" in version else ("MySQL", _MYSQL_LEAST)
     if number < least:
-        raise ConfigError(f"store: {place} is {name} {version}; it takes {least[0]}.{least[1]} or newer")
+        raise ConfigError(f"store: {safe_url} is {name} {version}; it takes {least[0]}.{least[1]} or newer")
 
 
-async def _use(connection: Connection, database: str, place: str, *, create: bool) -> None:
+async def _use(connection: Connection, database: str, safe_url: str, *, create: bool) -> None:
     """Goes to the database, which is made where it is missing. It may be there, and nobody have the right to make one."""
     try:
         await connection.run(b"USE `%b`" % database.encode())
@@ -75,7 +77,7 @@ async def _use(connection: Connection, database: str, place: str, *, create: boo
             )
         missing = True
     if missing and not create:
-        raise StoreUnavailable(f"{place} has no tables of Tocsin; `tocsin migrate` makes them")
+        raise StoreUnavailable(f"{safe_url} has no tables of Tocsin; `tocsin migrate` makes them")
 
 
 async def _tables(connection: Connection) -> list[str]:
@@ -83,12 +85,14 @@ async def _tables(connection: Connection) -> list[str]:
     return [str(row[0]) for row in await connection.rows(sql)]
 
 
-async def _migrate(connection: Connection, place: str) -> None:
+async def _migrate(connection: Connection, safe_url: str) -> None:
     steps = migrations()
     newest = steps[-1][0]
     tables = await _tables(connection)
     if tables and "meta" not in tables:
-        raise StoreCorrupted(f"{place}: the database is another application's, it has {tables[0]}; name one of its own")
+        raise StoreCorrupted(
+            f"{safe_url}: the database is another application's, it has {tables[0]}; name one of its own"
+        )
     if not tables:
         # Only then, because a node need not have the right to make any.
         await connection.run(
@@ -98,7 +102,7 @@ async def _migrate(connection: Connection, place: str) -> None:
     version = await _number(connection, "schema_version") or 0
     if version > newest:
         raise SchemaTooNew(
-            f"{place}: the schema has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
+            f"{safe_url}: the schema has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
             "or restore a backup"
         )
     for number, sql in steps:

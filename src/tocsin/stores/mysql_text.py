@@ -30,7 +30,7 @@ def text_or_null(value: str | None) -> bytes:
     return b"NULL" if value is None else text(value)
 
 
-def octets(value: bytes) -> bytes:
+def bytes_literal(value: bytes) -> bytes:
     """Bytes in quotes: shorter than in hexadecimal for what is mostly text."""
     return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"\\'")
 
@@ -74,15 +74,15 @@ def place_range(first: tuple[int, bytes], last: tuple[int, bytes]) -> bytes:
     return b"(%b)" % b" OR ".join(parts)
 
 
-def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, octets_max: int) -> Iterator[bytes]:
-    """INSERT statements of as many rows as go into `octets_max`; DefiniteFailure for a row that doesn't."""
-    room = octets_max - len(head) - len(tail)
+def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, bytes_max: int) -> Iterator[bytes]:
+    """INSERT statements of as many rows as go into `bytes_max`; DefiniteFailure for a row that doesn't."""
+    room = bytes_max - len(head) - len(tail)
     taken: list[bytes] = []
     size = 0
     for row in rows:
         if len(row) + 1 > room:
             raise DefiniteFailure(
-                f"a row of {len(row)} octets doesn't go into a packet of {octets_max}; raise the server's max_allowed_packet"
+                f"a row of {len(row)} octets doesn't go into a packet of {bytes_max}; raise the server's max_allowed_packet"
             )
         if size + len(row) + 1 > room:
             yield head + b",".join(taken) + tail
@@ -93,12 +93,12 @@ def inserts(head: bytes, rows: Iterable[bytes], tail: bytes, octets_max: int) ->
         yield head + b",".join(taken) + tail
 
 
-def packets(statements: Iterable[bytes], octets_max: int) -> Iterator[list[bytes]]:
-    """The statements in order, as many together as go into `octets_max`."""
+def packets(statements: Iterable[bytes], bytes_max: int) -> Iterator[list[bytes]]:
+    """The statements in order, as many together as go into `bytes_max`."""
     taken: list[bytes] = []
     size = 0
     for statement in statements:
-        if taken and size + len(statement) + 2 > octets_max:
+        if taken and size + len(statement) + 2 > bytes_max:
             yield taken
             taken, size = [], 0
         taken.append(statement)

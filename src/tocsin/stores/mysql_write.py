@@ -13,12 +13,12 @@ from tocsin.ports.store import GENERATION_BYTES, Applied, HistoryRow, Member, Sh
 from tocsin.stores.mysql_driver import Connection, Result
 from tocsin.stores.mysql_errors import DUPLICATE, code_of
 from tocsin.stores.mysql_text import (
+    bytes_literal,
     cut,
     hexed,
     inserts,
     instant,
     listed,
-    octets,
     packets,
     place_range,
     text,
@@ -67,10 +67,10 @@ _UUID_BYTES = 16
 
 
 class WriteLimits(NamedTuple):
-    """`statement_octets_max`: of a packet, however much more the server takes. `delete_rows_max`: rows that one statement
+    """`statement_bytes_max`: of a packet, however much more the server takes. `delete_rows_max`: rows that one statement
     deletes of a range. `undone_retries_max`: how often a transaction is done again that was undone for another."""
 
-    statement_octets_max: int
+    statement_bytes_max: int
     delete_rows_max: int
     undone_retries_max: int
 
@@ -81,12 +81,12 @@ async def apply(
     """Writes the parts whose fence holds, in one transaction. Nobody else may apply to these shards meanwhile."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
-    packet_octets_max = min(limits.statement_octets_max, connection.server.packet_octets_max)
+    packet_bytes_max = min(limits.statement_bytes_max, connection.server.packet_bytes_max)
 
     def written(held: Sequence[ShardBatch]) -> tuple[list[bytes], list[list[bytes]]]:
         return (
             list(range_deletes(held, known, limits.delete_rows_max)),
-            list(packets(_row_statements(held, packet_octets_max), packet_octets_max)),
+            list(packets(_row_statements(held, packet_bytes_max), packet_bytes_max)),
         )
 
     # Before anything is locked.
@@ -95,7 +95,7 @@ async def apply(
     async def work() -> Sequence[ShardBatch]:
         held = await _fence(connection, parts)
         ranges, rows = whole if len(held) == len(parts) else written(held)
-        await _delete_ranges(connection, ranges, limits.delete_rows_max, packet_octets_max)
+        await _delete_ranges(connection, ranges, limits.delete_rows_max, packet_bytes_max)
         for packet in rows:
             await connection.run(*packet)
         return held
@@ -143,25 +143,25 @@ def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes
 
 
 async def _delete_ranges(
-    connection: Connection, statements: Sequence[bytes], rows_max: int, packet_octets_max: int
+    connection: Connection, statements: Sequence[bytes], rows_max: int, packet_bytes_max: int
 ) -> None:
     """Repeats each statement until it has deleted less than it may."""
     left = list(statements)
     while left:
         results: list[Result] = []
-        for packet in packets(left, packet_octets_max):
+        for packet in packets(left, packet_bytes_max):
             results += await connection.run(*packet)
         left = [statement for statement, result in zip(left, results, strict=True) if result.affected >= rows_max]
 
 
-def _row_statements(parts: Sequence[ShardBatch], octets_max: int) -> Iterator[bytes]:
+def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[bytes]:
     upserts = chain.from_iterable(_upsert_rows(part) for part in parts)
     history = chain.from_iterable(_history_rows(part) for part in parts)
     for part in parts:
         for uuids in cut([hexed(uuid) for uuid in sorted(part.deletes)]):
             yield uuid_delete(part.shard_id, uuids)
-    yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, octets_max)
-    yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, octets_max)
+    yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
+    yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
 
 
 def uuid_delete(shard_id: int, uuids: Sequence[bytes]) -> bytes:
@@ -177,7 +177,7 @@ def _upsert_rows(part: ShardBatch) -> Iterator[bytes]:
         _check_lengths(row)
         yield b"(%d,%d,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, LIVE if suspended is None else SUSPENDED, instant(at), hexed(uuid), hexed(generation), text(namespace),
-            text(timer_id), text(tags_text(tags)) if tags else b"NULL", octets(record), text_or_null(suspended),
+            text(timer_id), text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text_or_null(suspended),
         )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
         _check_lengths(row)
         yield b"(%d,%b,%b,%b,%b,%b,%b,%b,%b,%b,%b)" % (
             shard, instant(at), hexed(uuid), hexed(generation), text(namespace), text(timer_id),
-            text(tags_text(tags)) if tags else b"NULL", octets(record), text(status.value), instant(finished_at),
+            text(tags_text(tags)) if tags else b"NULL", bytes_literal(record), text(status.value), instant(finished_at),
             instant(expires_at),
         )  # fmt: skip
 
@@ -207,14 +207,14 @@ async def claim(
     shard_id: int,
     expected_epoch: int,
     owner: bytes,
-    standing_still: tuple[bytes, int] | None,
+    presumed_dead: tuple[bytes, int] | None,
     undone_retries_max: int,
 ) -> int | None:
     """See the port. The member's row is locked, so that its counter can't move between the comparison and the commit."""
 
     async def work() -> int | None:
         await connection.run(BEGIN)
-        if standing_still is not None and not await connection.rows(standing(*standing_still)):
+        if presumed_dead is not None and not await connection.rows(presumed_dead_row(*presumed_dead)):
             return None
         if expected_epoch == 0:
             statement = (
@@ -237,7 +237,7 @@ async def claim(
         raise
 
 
-def standing(incarnation: bytes, counter: int) -> bytes:
+def presumed_dead_row(incarnation: bytes, counter: int) -> bytes:
     """A SELECT that finds, and locks, the member if its counter is this."""
     return b"SELECT 1 FROM members WHERE member_incarnation = %b AND member_counter = %b FOR UPDATE" % (
         hexed(incarnation),

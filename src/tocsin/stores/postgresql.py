@@ -36,7 +36,7 @@ from tocsin.stores.postgresql_connection import PostgresPool, PostgresSettings
 from tocsin.stores.postgresql_driver import Connection
 from tocsin.stores.postgresql_schema import prepare
 from tocsin.stores.sql_keys import LeftEdges
-from tocsin.stores.sql_pool import Commits, Doing, Lane
+from tocsin.stores.sql_pool import Activity, Commits, WriterLane
 from tocsin.stores.sql_rows import LIVE, SUSPENDED
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class PostgresStore:
     `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes
     `answer_grace_s` longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one
     waits for another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool
-    to get free. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    to get free. `read_bytes_max` bounds the records of one page that `load` or `list` returns.
     Without `create`, a schema that is missing is StoreUnavailable.
 
     A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
@@ -81,7 +81,7 @@ class PostgresStore:
         answer_grace_s: float = 5.0,
         lock_timeout_s: float = 10.0,
         acquire_timeout_s: float = 10.0,
-        read_octets_max: int = 16 * _MIB,
+        read_bytes_max: int = 16 * _MIB,
         application_name: str = "tocsin",
         create: bool = True,
     ) -> None:
@@ -97,8 +97,8 @@ class PostgresStore:
         )
         self._create = create
         self._sizes = (writers, loaders, readers)
-        self._read_octets_max = read_octets_max
-        self._lanes: builtins.list[Lane[PostgresPool]] = []
+        self._read_bytes_max = read_bytes_max
+        self._lanes: builtins.list[WriterLane[PostgresPool]] = []
         self._loaders: PostgresPool | None = None
         self._readers: PostgresPool | None = None
         self._commits = Commits()
@@ -107,14 +107,14 @@ class PostgresStore:
     async def open(self, total_shards: int | None) -> int:
         """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
         if self._lanes:
-            raise ConfigError(f"{self._settings.place} is open already")
+            raise ConfigError(f"{self._settings.safe_url} is open already")
         writers, loaders, readers = self._sizes
         pool = PostgresPool(self._settings, loaders)
-        place, schema = self._settings.place, self._settings.schema
+        safe_url, schema = self._settings.safe_url, self._settings.schema
         try:
             number = await pool.run(
-                Doing.CONNECTING,
-                lambda connection: prepare(connection, schema, place, total_shards, create=self._create),
+                Activity.CONNECTING,
+                lambda connection: prepare(connection, schema, safe_url, total_shards, create=self._create),
                 bounded=False,
             )
         except BaseException:
@@ -123,7 +123,7 @@ class PostgresStore:
         self._edges = LeftEdges()
         self._loaders = pool
         self._readers = PostgresPool(self._settings, readers)
-        self._lanes = [Lane(PostgresPool(self._settings, 1)) for _ in range(writers)]
+        self._lanes = [WriterLane(PostgresPool(self._settings, 1)) for _ in range(writers)]
         return number
 
     async def close(self) -> None:
@@ -145,10 +145,10 @@ class PostgresStore:
         return await self._load(postgresql_read.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port. A claim waits for a batch that is still under way, whoever sent it."""
-        member, counter = standing_still or (None, None)
+        member, counter = presumed_dead or (None, None)
         epoch: int | None = await self._write(
             lambda connection: connection.fetchval(
                 postgresql_write.CLAIM, shard_id, expected_epoch, owner, member, counter
@@ -180,27 +180,27 @@ class PostgresStore:
         if not batches:
             return []
         if not self._lanes:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         return await self._commits.run(
             self._lanes,
             batches,
             lambda pool: postgresql_write.apply(
-                lambda work: pool.run_in_task(Doing.WRITING, work), batches, self._edges
+                lambda work: pool.run_in_task(Activity.WRITING, work), batches, self._edges
             ),
         )
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: postgresql_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+            lambda connection: postgresql_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
         )
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: postgresql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: postgresql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
@@ -211,8 +211,8 @@ class PostgresStore:
 
     async def list(self, query: ListQuery) -> Listed:
         """See the port. A page that takes several statements is read from several snapshots."""
-        octets_max = self._read_octets_max
-        return await self._read(lambda connection: postgresql_list.list_rows(connection, query, octets_max))
+        bytes_max = self._read_bytes_max
+        return await self._read(lambda connection: postgresql_list.list_rows(connection, query, bytes_max))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """See the port. Nodes that purge at once take different rows."""
@@ -304,18 +304,18 @@ class PostgresStore:
         return await self._fetched(self._readers, work)
 
     async def _write(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened(self._loaders).run(Doing.WRITING, work)
+        return await self._opened(self._loaders).run(Activity.WRITING, work)
 
     async def _changes(self, sql: str, *values: Any) -> bool:
         """Whether a statement with RETURNING changed a row."""
         return await self._write(lambda connection: connection.fetchval(sql, *values)) is not None
 
     async def _fetched(self, pool: PostgresPool | None, work: Callable[[Connection], Awaitable[T]]) -> T:
-        return await self._opened(pool).run(Doing.READING, work)
+        return await self._opened(pool).run(Activity.READING, work)
 
     def _opened(self, pool: PostgresPool | None) -> PostgresPool:
         if pool is None:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         return pool
 
 

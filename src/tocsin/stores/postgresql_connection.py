@@ -10,8 +10,8 @@ import asyncpg  # type: ignore[import-untyped]
 
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.stores.postgresql_driver import Connection
-from tocsin.stores.postgresql_errors import TRANSLATED, is_unusable, meaning_of
-from tocsin.stores.sql_pool import Doing, Pool
+from tocsin.stores.postgresql_errors import TRANSLATED, is_unusable, translate_error
+from tocsin.stores.sql_pool import Activity, Pool
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
@@ -47,7 +47,7 @@ class PostgresSettings:
             )
 
     @property
-    def place(self) -> str:
+    def safe_url(self) -> str:
         """The server and database for people: without user and password."""
         return "postgresql://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
@@ -80,15 +80,15 @@ async def connect(settings: PostgresSettings) -> Connection:
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:
-        raise ConfigError(f"store: {settings.place}: {error}") from error
+        raise ConfigError(f"store: {settings.safe_url}: {error}") from error
     except (*TRANSLATED, OSError, TimeoutError) as error:
-        raise meaning_of(error, settings.place, Doing.CONNECTING) from error
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
     try:
         async with asyncio.timeout(settings.connect_timeout_s):
             await _prepare(connection)
     except (*TRANSLATED, OSError, TimeoutError) as error:
         connection.terminate()
-        raise meaning_of(error, settings.place, Doing.CONNECTING) from error
+        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
     except BaseException:
         connection.terminate()
         raise
@@ -113,9 +113,9 @@ class PostgresPool(Pool[PostgresSettings, Connection]):
         """See the base."""
         return await connect(self._settings)
 
-    def meaning_of(self, error: BaseException, doing: Doing, connection: Connection) -> StoreError:
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """See the base."""
-        return meaning_of(error, self._settings.place, doing)
+        return translate_error(error, self._settings.safe_url, activity)
 
     def is_unusable(self, error: BaseException) -> bool:
         """See the base."""

@@ -7,9 +7,9 @@ import msgspec
 from asyncpg.exceptions import InternalClientError  # type: ignore[import-untyped]
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 
-#: The errors that `meaning_of` is for, beside OSError and TimeoutError; anything else is a fault of the program.
+#: The errors that `translate_error` is for, beside OSError and TimeoutError; anything else is a fault of the program.
 TRANSLATED = (asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError, msgspec.DecodeError, UnicodeError)
 
 #: Data or index are damaged; or the tables and functions are gone that were there at the start.
@@ -19,14 +19,14 @@ _CORRUPTED = ("XX001", "XX002", "42P01", "42883", "3F000", "42703")
 _UNAVAILABLE = ("53", "57P", "58", "25006", "28", "3D", "42501", "55P03")
 
 
-def meaning_of(error: BaseException, place: str, doing: Doing) -> StoreError:
+def translate_error(error: BaseException, safe_url: str, activity: Activity) -> StoreError:
     """The store error that a driver's error amounts to.
 
     A write is one statement which is its own transaction. An answer of severity ERROR says that it was rolled back, be
     it for a statement time-out, a deadlock or bad data. Anything that ends the session, or no answer at all, says
     nothing: the commit may have been over by then.
     """
-    text = f"{place}: {str(error) or type(error).__name__}"
+    text = f"{safe_url}: {str(error) or type(error).__name__}"
     if isinstance(error, asyncpg.PostgresError) and _says_rolled_back(error):
         return _refused(error, text)
     if _is_bad_value(error):
@@ -34,7 +34,7 @@ def meaning_of(error: BaseException, place: str, doing: Doing) -> StoreError:
     if isinstance(error, asyncpg.InterfaceError):
         # Refused by the driver before anything was sent.
         return StoreUnavailable(text)
-    if doing is Doing.WRITING:
+    if activity is Activity.WRITING:
         return OutcomeUnknown(f"{text}; what became of the transaction is not known")
     return StoreUnavailable(text)
 

@@ -40,17 +40,17 @@ LIST = (
     f"ORDER BY {_PLACE} LIMIT $8) AS finished"
     "), counted AS ("
     "SELECT *, coalesce(sum(octet_length(timer_record)) FILTER (WHERE matched) OVER ("
-    f"ORDER BY {_PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS octets_before "
+    f"ORDER BY {_PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before "
     "FROM passed WHERE matched OR number = $8"
     ") SELECT matched, number = $8 AS ended, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
-    "timer_tags, CASE WHEN matched AND octets_before < $13 THEN timer_record END, timer_parked_reason, timer_status, "
+    "timer_tags, CASE WHEN matched AND bytes_before < $13 THEN timer_record END, timer_parked_reason, timer_status, "
     f"timer_finished_at, timer_expires_at FROM counted ORDER BY {_PLACE}"
 )
 
 
-async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -> Listed:
+async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
     """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
-    walk = _Walk(query, octets_max)
+    walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)
     span = max(1, min(2 * query.limit, query.scan_rows_max) // walk.ranges)
@@ -64,7 +64,7 @@ async def list_rows(connection: Connection, query: ListQuery, octets_max: int) -
 class _Walk:
     """How far one call has come: everything up to `place` is in `rows` or did not match."""
 
-    def __init__(self, query: ListQuery, octets_max: int) -> None:
+    def __init__(self, query: ListQuery, bytes_max: int) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
         self.place: ListCursor = max(start, query.cursor or start)
         self.rows: list[StoredRow | HistoryRow] = []
@@ -72,7 +72,7 @@ class _Walk:
         self.ended = False
         self.full = False
         self._limit = query.limit
-        self._octets_left = octets_max
+        self._bytes_left = bytes_max
         shards = sorted(set(query.shards))
         kinds = [LIVE, SUSPENDED] if Status.PENDING in query.statuses else []
         finished = sorted(status.value for status in query.statuses if status is not Status.PENDING)
@@ -87,7 +87,7 @@ class _Walk:
         at, uuid, generation = self.place
         begin = (at, uuid or UUID_MIN, generation)
         found = await connection.fetch(
-            LIST, *self._ranges, *begin, self._last, span, *self._filters, max(self._octets_left, 1)
+            LIST, *self._ranges, *begin, self._last, span, *self._filters, max(self._bytes_left, 1)
         )
         ends = [tuple(values[2:5]) for values in found if values[1]]
         self.scanned += span * len(ends)
@@ -104,10 +104,10 @@ class _Walk:
                 return
             row = row_of(values)
             self.rows.append(row)
-            self._octets_left -= len(record)
+            self._bytes_left -= len(record)
             self.place = place
         if end is None:
             self.ended = True
         else:
             self.place = end
-            self.full = len(self.rows) == self._limit or self._octets_left <= 0
+            self.full = len(self.rows) == self._limit or self._bytes_left <= 0

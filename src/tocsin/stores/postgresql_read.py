@@ -21,9 +21,9 @@ HISTORY_COLUMNS = _COMMON + ", NULL AS timer_parked_reason, timer_status, timer_
 #: Once a page's records have $7 octets, the further ones come as NULL: the page ends there. Lengths are known without
 #: reading a large record.
 LOAD = (
-    f"SELECT {_COMMON.format(record='CASE WHEN octets_before < $7 THEN timer_record END')}, timer_parked_reason FROM ("
+    f"SELECT {_COMMON.format(record='CASE WHEN bytes_before < $7 THEN timer_record END')}, timer_parked_reason FROM ("
     "SELECT *, sum(octet_length(timer_record)) OVER (ORDER BY timer_execute_at, timer_uuid ROWS UNBOUNDED PRECEDING) "
-    "- octet_length(timer_record) AS octets_before FROM timers "
+    "- octet_length(timer_record) AS bytes_before FROM timers "
     "WHERE shard_id = $1 AND row_type = $2 AND (timer_execute_at, timer_uuid) >= ($3, $4) "
     "AND (timer_execute_at, timer_uuid) <= ($5, $6) ORDER BY timer_execute_at, timer_uuid LIMIT $8) AS page"
 )
@@ -48,13 +48,13 @@ async def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` by more than one."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` by more than one."""
     begin, end = above(after), at_most(up_to)
     if begin is None or end is None:
         return Loaded([], up_to)
-    found = await connection.fetch(LOAD, shard_id, row_type, *begin, *end, octets_max, limit)
+    found = await connection.fetch(LOAD, shard_id, row_type, *begin, *end, bytes_max, limit)
     rows: list[StoredRow] = []
     for values in found:
         if values[6] is None:

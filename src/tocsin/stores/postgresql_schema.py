@@ -21,14 +21,14 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
 
 
-async def prepare(connection: Connection, schema: str, place: str, total_shards: int | None, *, create: bool) -> int:
+async def prepare(connection: Connection, schema: str, safe_url: str, total_shards: int | None, *, create: bool) -> int:
     """Brings the schema to the newest version, forward only, and fixes the number of shards; returns that number.
 
     One transaction under an advisory lock, so that of many nodes that start at once one does it. Raises SchemaTooNew for
     a schema that a newer Tocsin wrote, StoreCorrupted for one that isn't Tocsin's, StoreUnavailable for none without
     `create`, ConfigError for another number of shards than that under which data exists, or for a server that won't do.
     """
-    await _check_server(connection, place)
+    await _check_server(connection, safe_url)
     async with connection.transaction():
         # Another node's migration may take long, and so may ours.
         await connection.execute(
@@ -37,27 +37,27 @@ async def prepare(connection: Connection, schema: str, place: str, total_shards:
         )
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('tocsin ' || $1, 0))", schema)
         if not create and await _is_missing(connection, schema):
-            raise StoreUnavailable(f"{place} has no schema {schema}; `tocsin migrate` makes it")
-        await _migrate(connection, schema, place)
+            raise StoreUnavailable(f"{safe_url} has no schema {schema}; `tocsin migrate` makes it")
+        await _migrate(connection, schema, safe_url)
         return await _fix_total_shards(connection, total_shards)
 
 
-async def _check_server(connection: Connection, place: str) -> None:
+async def _check_server(connection: Connection, safe_url: str) -> None:
     version = connection.get_server_version().major
     if version < _SERVER_VERSION_LEAST:
-        raise ConfigError(f"store: {place} is PostgreSQL {version}; it takes {_SERVER_VERSION_LEAST} or newer")
+        raise ConfigError(f"store: {safe_url} is PostgreSQL {version}; it takes {_SERVER_VERSION_LEAST} or newer")
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        raise ConfigError(f"store: {place} has the encoding {encoding}; it takes UTF8")
+        raise ConfigError(f"store: {safe_url} has the encoding {encoding}; it takes UTF8")
 
 
-async def _migrate(connection: Connection, schema: str, place: str) -> None:
+async def _migrate(connection: Connection, schema: str, safe_url: str) -> None:
     steps = migrations()
     newest = steps[-1][0]
-    version = await _version(connection, schema, place)
+    version = await _version(connection, schema, safe_url)
     if version > newest:
         raise SchemaTooNew(
-            f"{place}: the schema {schema} has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
+            f"{safe_url}: the schema {schema} has version {version}, this Tocsin knows up to {newest}; run the newer Tocsin, "
             "or restore a backup"
         )
     for number, sql in steps:
@@ -71,7 +71,7 @@ async def _is_missing(connection: Connection, schema: str) -> bool:
     return bool(await connection.fetchval("SELECT to_regclass(format('%I.meta', $1::text)) IS NULL", schema))
 
 
-async def _version(connection: Connection, schema: str, place: str) -> int:
+async def _version(connection: Connection, schema: str, safe_url: str) -> int:
     """The version of the schema; makes an empty one where there is none."""
     if await _is_missing(connection, schema):
         strange = await connection.fetchval(
@@ -81,7 +81,7 @@ async def _version(connection: Connection, schema: str, place: str) -> int:
         )
         if strange is not None:
             raise StoreCorrupted(
-                f"{place}: the schema {schema} is another application's, it has {strange}; name one of its own"
+                f"{safe_url}: the schema {schema} is another application's, it has {strange}; name one of its own"
             )
         if not await connection.fetchval("SELECT to_regnamespace(format('%I', $1::text)) IS NOT NULL", schema):
             await connection.execute(f'CREATE SCHEMA "{schema}"')

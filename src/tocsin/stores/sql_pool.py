@@ -14,7 +14,7 @@ from tocsin.ports.store import Applied, ShardBatch
 T = TypeVar("T")
 
 
-class Doing(Enum):
+class Activity(Enum):
     """What was under way. A broken connection leaves only a write in doubt."""
 
     CONNECTING = "connecting"
@@ -42,7 +42,7 @@ class PoolSettings(Protocol):
     """The settings that pools of every kind of server have."""
 
     @property
-    def place(self) -> str:
+    def safe_url(self) -> str:
         """The server and database for people: without user and password."""
 
     @property
@@ -73,7 +73,7 @@ class Pool(ABC, Generic[S, C]):
     errors mean.
     """
 
-    #: The errors that `meaning_of` is for; anything else is a fault of the program.
+    #: The errors that `translate_error` is for; anything else is a fault of the program.
     translated: ClassVar[tuple[type[BaseException], ...]]
 
     def __init__(self, settings: S, size: int) -> None:
@@ -89,40 +89,40 @@ class Pool(ABC, Generic[S, C]):
         """A session with its parameters in force. Raises StoreUnavailable, ConfigError."""
 
     @abstractmethod
-    def meaning_of(self, error: BaseException, doing: Doing, connection: C) -> StoreError:
+    def translate_error(self, error: BaseException, activity: Activity, connection: C) -> StoreError:
         """The store error that a driver's error amounts to."""
 
     @abstractmethod
     def is_unusable(self, error: BaseException) -> bool:
         """Whether the connection that met the error has to be given up."""
 
-    async def run(self, doing: Doing, work: Callable[[C], Awaitable[T]], *, bounded: bool = True) -> T:
+    async def run(self, activity: Activity, work: Callable[[C], Awaitable[T]], *, bounded: bool = True) -> T:
         """What `work` returns, with a connection of its own for as long.
 
         Raises StoreUnavailable when no connection gets free in time or can be made, and the store error that a driver's
-        error amounts to; OutcomeUnknown only when `doing` is writing. `bounded` False waits for the answer for ever.
+        error amounts to; OutcomeUnknown only when `activity` is writing. `bounded` False waits for the answer for ever.
         """
         await self._acquire()
-        task = asyncio.get_running_loop().create_task(self._work(doing, work, bounded))
+        task = asyncio.get_running_loop().create_task(self._work(activity, work, bounded))
         self._running.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
-    async def run_in_task(self, doing: Doing, work: Callable[[C], Awaitable[T]]) -> T:
+    async def run_in_task(self, activity: Activity, work: Callable[[C], Awaitable[T]]) -> T:
         """The same, for a caller that is a task of its own which nobody cancels: one task less for each commit."""
         await self._acquire()
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
         try:
-            return await self._work(doing, work, bounded=True)
+            return await self._work(activity, work, bounded=True)
         finally:
             self._running.discard(task)
             self._free.release()
 
     async def _acquire(self) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{self._settings.place} is not open")
+            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
         if not self._free.locked():
             # No wait, hence no timer.
             await self._free.acquire()
@@ -132,7 +132,7 @@ class Pool(ABC, Generic[S, C]):
                 await self._free.acquire()
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self._settings.place}: all {self._size} connections of the pool were busy for "
+                f"{self._settings.safe_url}: all {self._size} connections of the pool were busy for "
                 f"{self._settings.acquire_timeout_s:g} s"
             ) from None
 
@@ -143,19 +143,19 @@ class Pool(ABC, Generic[S, C]):
             # Taken, so that a caller who went away leaves no complaint of an error that nobody saw.
             task.exception()
 
-    async def _work(self, doing: Doing, work: Callable[[C], Awaitable[T]], bounded: bool) -> T:
+    async def _work(self, activity: Activity, work: Callable[[C], Awaitable[T]], bounded: bool) -> T:
         connection = await self._connection()
         patience_s = self._settings.statement_timeout_s + self._settings.answer_grace_s if bounded else None
         try:
             async with asyncio.timeout(patience_s):
                 result = await work(connection)
         except self.translated as error:
-            meaning = self.meaning_of(error, doing, connection)
+            store_error = self.translate_error(error, activity, connection)
             if self.is_unusable(error) or connection.is_closed():
                 connection.terminate()
             else:
                 self._idle.append(connection)
-            raise meaning from error
+            raise store_error from error
         except StoreError:
             self._idle.append(connection)
             raise
@@ -191,7 +191,7 @@ class Pool(ABC, Generic[S, C]):
 P = TypeVar("P", bound=Pool[Any, Any])
 
 
-class Lane(Generic[P]):
+class WriterLane(Generic[P]):
     """A writing connection, and whose turn it is."""
 
     def __init__(self, pool: P) -> None:
@@ -207,7 +207,7 @@ class Commits:
 
     async def run(
         self,
-        lanes: Sequence[Lane[P]],
+        lanes: Sequence[WriterLane[P]],
         batches: Sequence[ShardBatch],
         commit: Callable[[P], Awaitable[list[Applied]]],
     ) -> list[Applied]:
@@ -226,7 +226,7 @@ class Commits:
         return await asyncio.shield(task)
 
 
-async def _in_turn(lanes: Sequence[Lane[P]], commit: Callable[[P], Awaitable[list[Applied]]]) -> list[Applied]:
+async def _in_turn(lanes: Sequence[WriterLane[P]], commit: Callable[[P], Awaitable[list[Applied]]]) -> list[Applied]:
     try:
         return await commit(lanes[0].pool)
     finally:
@@ -234,9 +234,9 @@ async def _in_turn(lanes: Sequence[Lane[P]], commit: Callable[[P], Awaitable[lis
             lane.turn.release()
 
 
-async def _take_turn(lanes: Sequence[Lane[P]]) -> None:
+async def _take_turn(lanes: Sequence[WriterLane[P]]) -> None:
     """Returns when every earlier batch in these lanes is over. In order, so that nobody waits in a circle."""
-    taken: list[Lane[P]] = []
+    taken: list[WriterLane[P]] = []
     try:
         for lane in lanes:
             await lane.turn.acquire()

@@ -44,9 +44,9 @@ from tocsin.stores.sqlite_connection import (
     CommitFailed,
     SqliteSettings,
     connect,
-    meaning_of,
     migrate,
     transact,
+    translate_error,
 )
 from tocsin.stores.sqlite_lock import FolderLock
 from tocsin.stores.sqlite_rows import LIVE, SUSPENDED
@@ -59,7 +59,7 @@ _key_decoder = msgspec.json.Decoder(ApiKey)
 _MIB = 1024 * 1024
 
 
-class _Lane:
+class _ConnectionThread:
     """A thread with a connection of its own, which nothing else touches."""
 
     def __init__(self, name: str, connection: apsw.Connection) -> None:
@@ -84,7 +84,7 @@ class SqliteStore:
     writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
     reading it. After each `wal_checkpoint_pages` the write-ahead log is moved into the file, by a thread of its own;
     `wal_bytes_max` is what the log's file is cut back to afterwards. `busy_timeout_ms` is how long one waits for
-    another process's transaction. `read_octets_max` bounds the records of one page that `load` or `list` returns.
+    another process's transaction. `read_bytes_max` bounds the records of one page that `load` or `list` returns.
 
     `on_commit_io_error` is called, in the writing thread, when a COMMIT meets an I/O error: what the disk holds isn't
     known then, the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is
@@ -106,7 +106,7 @@ class SqliteStore:
         wal_checkpoint_pages: int = 20_000,
         wal_bytes_max: int = 256 * _MIB,
         busy_timeout_ms: int = 5_000,
-        read_octets_max: int = 16 * _MIB,
+        read_bytes_max: int = 16 * _MIB,
         vfs: str | None = None,
         on_commit_io_error: Callable[[Exception], None] | None = None,
         on_checkpoint_error: Callable[[Exception], None] | None = None,
@@ -126,9 +126,9 @@ class SqliteStore:
             vfs=vfs,
         )
         self._read_cache_bytes = read_cache_bytes
-        self._read_octets_max = read_octets_max
+        self._read_bytes_max = read_bytes_max
         self._lock = FolderLock(self._path.parent) if node else None
-        self._lanes: list[_Lane] = []
+        self._threads: list[_ConnectionThread] = []
         self._commit_io_error: str | None = None
         self._checkpointer: Checkpointer | None = None
         self.on_commit_io_error = on_commit_io_error
@@ -136,7 +136,7 @@ class SqliteStore:
 
     async def open(self, total_shards: int | None) -> int:
         """See the port. Creates the folder and the file when they are missing."""
-        if self._lanes:
+        if self._threads:
             raise ConfigError(f"{self._path} is open already")
         return await asyncio.get_running_loop().run_in_executor(None, self._open, total_shards)
 
@@ -165,11 +165,11 @@ class SqliteStore:
             if self._lock is not None:
                 self._lock.release()
             if isinstance(error, TRANSLATED):
-                raise meaning_of(error, self._path) from error
+                raise translate_error(error, self._path) from error
             if isinstance(error, OSError):
                 raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
             raise
-        self._lanes = [_Lane(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
+        self._threads = [_ConnectionThread(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
         return number
 
     def _start_checkpointer(self, writer: apsw.Connection) -> None:
@@ -180,22 +180,22 @@ class SqliteStore:
 
     def _checkpoint_failed(self, error: Exception) -> None:
         if self.on_checkpoint_error is not None:
-            self.on_checkpoint_error(meaning_of(error, self._path))
+            self.on_checkpoint_error(translate_error(error, self._path))
 
     async def close(self) -> None:
         """See the port. The last connection to close moves the write-ahead log into the file."""
         # The writer goes last: the reading connections couldn't clean up the log.
-        lanes, self._lanes = self._lanes[::-1], []
+        threads, self._threads = self._threads[::-1], []
         checkpointer, self._checkpointer = self._checkpointer, None
         try:
             if checkpointer is not None:
                 await asyncio.get_running_loop().run_in_executor(None, checkpointer.close)
-            for lane in lanes:
-                await lane.close()
+            for thread in threads:
+                await thread.close()
         except apsw.Error as error:
-            raise meaning_of(error, self._path) from error
+            raise translate_error(error, self._path) from error
         finally:
-            if lanes and self._lock is not None:
+            if threads and self._lock is not None:
                 self._lock.release()
 
     async def now(self) -> int:
@@ -209,11 +209,11 @@ class SqliteStore:
         return await self._load(sqlite_read.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port."""
         return await self._write(
-            lambda connection: sqlite_write.claim(connection, shard_id, expected_epoch, owner, standing_still)
+            lambda connection: sqlite_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
@@ -244,16 +244,16 @@ class SqliteStore:
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, octets_max)
+            lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
         )
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._load(
-            lambda connection: sqlite_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, octets_max)
+            lambda connection: sqlite_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
@@ -262,9 +262,9 @@ class SqliteStore:
 
     async def list(self, query: ListQuery) -> Listed:
         """See the port."""
-        octets_max = self._read_octets_max
+        bytes_max = self._read_bytes_max
         return await self._read(
-            lambda connection: _snapshot(connection, lambda: sqlite_list.list_rows(connection, query, octets_max))
+            lambda connection: _snapshot(connection, lambda: sqlite_list.list_rows(connection, query, bytes_max))
         )
 
     async def purge_history(self, now_us: int, limit: int) -> int:
@@ -347,22 +347,22 @@ class SqliteStore:
     # -- threads
 
     async def _write(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._lane(0).run(lambda connection: self._transact(connection, work))
+        return await self._thread(0).run(lambda connection: self._transact(connection, work))
 
     async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
         """What the engine waits for goes by a thread of its own, so that a long list is never before it."""
-        return await self._lane(1).run(lambda connection: self._translated(connection, work))
+        return await self._thread(1).run(lambda connection: self._translated(connection, work))
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._lane(2).run(lambda connection: self._translated(connection, work))
+        return await self._thread(2).run(lambda connection: self._translated(connection, work))
 
     async def _records(self, sql: str) -> builtins.list[bytes]:
         return await self._read(lambda connection: [row[0].encode() for row in connection.execute(sql)])
 
-    def _lane(self, index: int) -> _Lane:
-        if not self._lanes:
+    def _thread(self, index: int) -> _ConnectionThread:
+        if not self._threads:
             raise StoreUnavailable(f"{self._path} is not open")
-        return self._lanes[index]
+        return self._threads[index]
 
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
         if self._commit_io_error is not None:
@@ -372,25 +372,25 @@ class SqliteStore:
         except CommitFailed as error:
             raise self._commit_failed(error) from error
         except TRANSLATED as error:
-            raise meaning_of(error, self._path) from error
+            raise translate_error(error, self._path) from error
         if self._checkpointer is not None:
             self._checkpointer.committed(connection)
         return result
 
     def _commit_failed(self, error: CommitFailed) -> StoreError:
-        meaning = meaning_of(error, self._path)
+        store_error = translate_error(error, self._path)
         if isinstance(error.__cause__, apsw.IOError):
             # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
             self._commit_io_error = str(error)
             if self.on_commit_io_error is not None:
-                self.on_commit_io_error(meaning)
-        return meaning
+                self.on_commit_io_error(store_error)
+        return store_error
 
     def _translated(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
         try:
             return work(connection)
         except (*TRANSLATED, msgspec.DecodeError) as error:
-            raise meaning_of(error, self._path) from error
+            raise translate_error(error, self._path) from error
 
 
 def _fix_total_shards(connection: apsw.Connection, wanted: int | None) -> int:

@@ -157,7 +157,7 @@ def _rollback(connection: apsw.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def meaning_of(error: Exception, path: Path) -> StoreError:
+def translate_error(error: Exception, path: Path) -> StoreError:
     """The store error that a driver's error amounts to."""
     if isinstance(error, StoreError):
         return error
@@ -176,5 +176,5 @@ def meaning_of(error: Exception, path: Path) -> StoreError:
     return DefiniteFailure(f"{path}: {type(error).__name__}: {error}")
 
 
-#: The errors that `meaning_of` is for; anything else is a fault of the program and stays itself.
+#: The errors that `translate_error` is for; anything else is a fault of the program and stays itself.
 TRANSLATED = (apsw.Error, CommitFailed, *_BAD_VALUE)

@@ -15,7 +15,7 @@ import apsw
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
-from tocsin.stores.sqlite_read import octets_of, read_page
+from tocsin.stores.sqlite_read import read_page, size_sql
 from tocsin.stores.sqlite_rows import (
     HISTORY,
     HISTORY_COLUMNS,
@@ -76,7 +76,7 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
         rows += f"AND timer_status IN ({','.join(f':status{i}' for i in range(statuses))}) "
     rows += f"{order}LIMIT :limit"
     aggregates = history_aggregates if history else row_aggregates
-    return f"SELECT {aggregates(octets_of(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
+    return f"SELECT {aggregates(size_sql(rows))} FROM (SELECT {HISTORY_COLUMNS if history else ROW_COLUMNS} {rows})"
 
 
 class _Source:
@@ -120,7 +120,7 @@ class _Source:
             return (row.execute_at, row.uuid, row.generation), False
         return self.position, True
 
-    def read(self, span: int, octets_max: int) -> int:
+    def read(self, span: int, bytes_max: int) -> int:
         """Reads on over up to `span` rows; returns how many were passed."""
         at, uuid, generation = self.position
         parameters = {**self._parameters, "at": at, "uuid": uuid, "generation": generation}
@@ -131,9 +131,9 @@ class _Source:
         limit = min(self._limit, span) + 1
         rows: list[StoredRow] | list[HistoryRow]
         if self._history:
-            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, history_rows)
+            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, history_rows)
         else:
-            rows, limit = read_page(self._connection, sql, parameters, limit, octets_max, stored_rows)
+            rows, limit = read_page(self._connection, sql, parameters, limit, bytes_max, stored_rows)
         self.rows.extend(rows)
         if len(rows) >= limit:
             last = rows[-1]
@@ -145,7 +145,7 @@ class _Source:
         return span if end is not None else len(rows)
 
 
-def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) -> Listed:
+def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
     """See the port. The first chunk of every range is read whatever `scan_rows_max` says, so that each call advances.
 
     Everything happens in one read transaction of the caller, so that a row which moves meanwhile is neither met twice
@@ -157,11 +157,11 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
     resumed = query.cursor is not None and (query.tags or query.id_prefix)
     rows_first = _RESUMED_ROWS * len(sources) if resumed else 2 * query.limit
     span = max(1, min(rows_first, query.scan_rows_max) // len(sources))
-    octets_each = max(1, octets_max // len(sources))
-    scanned = sum(source.read(span, octets_each) for source in sources)
+    bytes_each = max(1, bytes_max // len(sources))
+    scanned = sum(source.read(span, bytes_each) for source in sources)
     spans = [span] * len(sources)
     rows: list[StoredRow | HistoryRow] = []
-    octets = 0
+    size = 0
     heap = [(*source.place(), i) for i, source in enumerate(sources) if source.pending]
     heapq.heapify(heap)
     while heap:
@@ -171,13 +171,13 @@ def list_rows(connection: apsw.Connection, query: ListQuery, octets_max: int) ->
             if scanned >= query.scan_rows_max:
                 return Listed(rows, place)
             spans[i] = min(2 * spans[i], _CHUNK_ROWS_MAX, query.scan_rows_max - scanned)
-            scanned += source.read(spans[i], octets_each)
-        elif rows and (len(rows) >= query.limit or octets + len(source.rows[0].record) > octets_max):
+            scanned += source.read(spans[i], bytes_each)
+        elif rows and (len(rows) >= query.limit or size + len(source.rows[0].record) > bytes_max):
             last = rows[-1]
             return Listed(rows, (last.execute_at, last.uuid, last.generation))
         else:
             rows.append(source.rows.popleft())
-            octets += len(rows[-1].record)
+            size += len(rows[-1].record)
         if source.pending:
             heapq.heapreplace(heap, (*source.place(), i))
         else:

@@ -29,12 +29,12 @@ _RANGE = (
 )
 
 
-def octets_of(rows: str) -> str:
-    """The scalar query for how many octets the records of `rows` have (FROM … LIMIT), without reading them."""
-    return f"SELECT ifnull(sum(octets), 0) FROM (SELECT octet_length(timer_record) AS octets {rows})"
+def size_sql(rows: str) -> str:
+    """The scalar query for how many size the records of `rows` have (FROM … LIMIT), without reading them."""
+    return f"SELECT ifnull(sum(size), 0) FROM (SELECT octet_length(timer_record) AS size {rows})"
 
 
-LOAD = f"SELECT {row_aggregates(octets_of(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
+LOAD = f"SELECT {row_aggregates(size_sql(_RANGE))} FROM (SELECT {ROW_COLUMNS} {_RANGE})"
 
 
 def load(
@@ -44,15 +44,15 @@ def load(
     after: FireKey,
     up_to: FireKey,
     limit: int,
-    octets_max: int,
+    bytes_max: int,
 ) -> Loaded:
-    """A page, shorter than `limit` if its records would exceed `octets_max` (one row always fits)."""
+    """A page, shorter than `limit` if its records would exceed `bytes_max` (one row always fits)."""
     at, uuid = after
     to_at, to_uuid = up_to
     parameters = {
         "shard": shard_id, "type": row_type, "at": at, "uuid": uuid, "to_at": to_at, "to_uuid": to_uuid,
     }  # fmt: skip
-    rows, limit = read_page(connection, LOAD, parameters, limit, octets_max, stored_rows)
+    rows, limit = read_page(connection, LOAD, parameters, limit, bytes_max, stored_rows)
     return Loaded(rows, up_to if len(rows) < limit else (rows[-1].key if rows else after))
 
 
@@ -61,18 +61,18 @@ def read_page(
     sql: str,
     parameters: Mapping[str, Any],
     limit: int,
-    octets_max: int,
+    bytes_max: int,
     decode: Callable[[tuple[Any, ...]], list[R]],
 ) -> tuple[list[R], int]:
-    """The rows of an aggregating statement with :limit and :octets_max, and the limit that was used in the end.
+    """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was used in the end.
 
-    A page with too many octets is read again, shorter, in a snapshot of its own.
+    A page with too many size is read again, shorter, in a snapshot of its own.
     """
-    values = connection.execute(sql, {**parameters, "limit": limit, "octets_max": octets_max}).fetchall()[0]
-    shorter = rows_within(values, octets_max)
+    values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
+    shorter = rows_within(values, bytes_max)
     if shorter is not None:
         limit = shorter
-        values = connection.execute(sql, {**parameters, "limit": limit, "octets_max": 2**62}).fetchall()[0]
+        values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": 2**62}).fetchall()[0]
     return decode(values), limit
 
 

@@ -25,7 +25,7 @@ LIVE, SUSPENDED, HISTORY = 2, 3, 0
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES
 
-#: Columns that a subquery `page` must offer, `record_octets` being octet_length(timer_record).
+#: Columns that a subquery `page` must offer, `record_bytes` being octet_length(timer_record).
 ROW_COLUMNS = (
     "timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, timer_tags, timer_record, "
     "timer_parked_reason"
@@ -42,21 +42,21 @@ _COMMON = (
 )
 
 
-def row_aggregates(octets: str | None = None) -> str:
-    """The aggregates that `stored_rows` reads. Where `octets`, a scalar subquery, exceeds :octets_max, the records come
+def row_aggregates(size_sql: str | None = None) -> str:
+    """The aggregates that `stored_rows` reads. Where `size_sql`, a scalar subquery, exceeds :bytes_max, the records come
     as NULL."""
-    return _COMMON.format(only=_only(octets)) + ", json_group_array(timer_parked_reason)"
+    return _COMMON.format(only=_only(size_sql)) + ", json_group_array(timer_parked_reason)"
 
 
-def history_aggregates(octets: str | None = None) -> str:
+def history_aggregates(size_sql: str | None = None) -> str:
     """The same for `history_rows`."""
-    return _COMMON.format(only=_only(octets)) + (
+    return _COMMON.format(only=_only(size_sql)) + (
         ", json_group_array(timer_status), json_group_array(timer_finished_at), json_group_array(timer_expires_at)"
     )
 
 
-def _only(octets: str | None) -> str:
-    return "" if octets is None else f" FILTER (WHERE ({octets}) <= :octets_max)"
+def _only(size_sql: str | None) -> str:
+    return "" if size_sql is None else f" FILTER (WHERE ({size_sql}) <= :bytes_max)"
 
 
 #: How many values each kind of aggregate has.
@@ -72,14 +72,14 @@ _stored_row = partial(tuple.__new__, StoredRow)
 _history_row = partial(tuple.__new__, HistoryRow)
 
 
-def rows_within(values: tuple[Any, ...], octets_max: int) -> int | None:
-    """None when the records came; else how many of the page's rows, at least one, have no more octets than that."""
+def rows_within(values: tuple[Any, ...], bytes_max: int) -> int | None:
+    """None when the records came; else how many of the page's rows, at least one, have no more size_sql than that."""
     if values[6] is not None:
         return None
     totals = list(accumulate(_integers(values[5])))
-    if not totals or totals[-1] <= octets_max:
+    if not totals or totals[-1] <= bytes_max:
         return None
-    return max(1, bisect_right(totals, octets_max))
+    return max(1, bisect_right(totals, bytes_max))
 
 
 def _common(values: tuple[Any, ...]) -> tuple[Iterable[Any], ...]:

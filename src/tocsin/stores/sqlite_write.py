@@ -183,12 +183,12 @@ def claim(
     shard_id: int,
     expected_epoch: int,
     owner: bytes,
-    standing_still: tuple[bytes, int] | None,
+    presumed_dead: tuple[bytes, int] | None,
 ) -> int | None:
     """The conditional take-over; the member's counter is compared in the same transaction."""
-    if standing_still is not None:
+    if presumed_dead is not None:
         sql = "SELECT 1 FROM members WHERE member_incarnation = ? AND member_counter = ?"
-        if connection.execute(sql, standing_still).get is None:
+        if connection.execute(sql, presumed_dead).get is None:
             return None
     if expected_epoch == 0:
         connection.execute(

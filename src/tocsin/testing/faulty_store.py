@@ -224,14 +224,12 @@ class FaultyStore:
         return await self._read("shards", self.inner.shards)
 
     async def claim(
-        self, shard_id: int, *, expected_epoch: int, owner: bytes, standing_still: tuple[bytes, int] | None = None
+        self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
         """See the port."""
         return await self._write(
             "claim",
-            lambda: self.inner.claim(
-                shard_id, expected_epoch=expected_epoch, owner=owner, standing_still=standing_still
-            ),
+            lambda: self.inner.claim(shard_id, expected_epoch=expected_epoch, owner=owner, presumed_dead=presumed_dead),
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:

@@ -21,11 +21,11 @@ Ts = TypeVarTuple("Ts")
 NODE: contextvars.ContextVar[str | None] = contextvars.ContextVar("tocsin_simulated_node", default=None)
 
 
-class NothingToDo(RuntimeError):
+class NothingScheduled(RuntimeError):
     """The main coroutine waits for something that nobody can bring about any more."""
 
 
-class TimeStandsStill(RuntimeError):
+class TimeNotAdvancing(RuntimeError):
     """Callbacks make one another ready for ever, so that time can't advance."""
 
 
@@ -124,7 +124,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ running
 
     def run_until_complete(self, future: Coroutine[Any, Any, T]) -> T:  # type: ignore[override]
-        """Runs the coroutine to its end. Raises NothingToDo when it waits for ever, TimeStandsStill
+        """Runs the coroutine to its end. Raises NothingScheduled when it waits for ever, TimeNotAdvancing
         when callbacks keep time from advancing (`turns_per_instant_max`)."""
         main = self.create_task(future)
         asyncio._set_running_loop(self)
@@ -143,13 +143,13 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             while alarms and alarms[0][2]._cancelled:
                 heappop(alarms)
             if not alarms:
-                raise NothingToDo("no callback is ready and no alarm is set")
+                raise NothingScheduled("no callback is ready and no alarm is set")
             if alarms[0][0] > self._now_us:
                 self._now_us = alarms[0][0]
                 self._turns = 0
         self._turns += 1
         if self._turns > self._turns_per_instant_max:
-            raise TimeStandsStill(f"{self._turns} turns at {self.time()} s")
+            raise TimeNotAdvancing(f"{self._turns} turns at {self.time()} s")
         while alarms and alarms[0][0] <= self._now_us:
             ready.append(heappop(alarms)[2])
         for _ in range(len(ready)):

@@ -49,16 +49,16 @@ class ClaimConformance(StoreSuite):
     async def test_a_claim_from_a_member_that_moves_is_refused(self, store: Store) -> None:
         await claimed(store)
         await store.heartbeat(Member(ALICE, "a", "http://a", 5))
-        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 4)) is None
-        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 5)) == 2
+        assert await store.claim(0, expected_epoch=1, owner=BOB, presumed_dead=(ALICE, 4)) is None
+        assert await store.claim(0, expected_epoch=1, owner=BOB, presumed_dead=(ALICE, 5)) == 2
 
     async def test_a_member_without_a_row_does_not_stand_still(self, store: Store) -> None:
         await claimed(store)
-        assert await store.claim(0, expected_epoch=1, owner=BOB, standing_still=(ALICE, 0)) is None
+        assert await store.claim(0, expected_epoch=1, owner=BOB, presumed_dead=(ALICE, 0)) is None
 
     async def test_a_first_claim_can_depend_on_a_member_too(self, store: Store) -> None:
         await store.heartbeat(Member(ALICE, "a", "http://a", 5))
-        assert await store.claim(0, expected_epoch=0, owner=BOB, standing_still=(ALICE, 6)) is None
+        assert await store.claim(0, expected_epoch=0, owner=BOB, presumed_dead=(ALICE, 6)) is None
         assert await store.shards() == []
 
     async def test_heartbeats_replace_the_member_row(self, store: Store) -> None:

@@ -26,7 +26,7 @@ from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_connection import connect
 from tocsin.stores.mysql_driver import Connection
 from tocsin.stores.mysql_errors import TRANSLATED
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
 #: By the key, so that nothing else is locked: the row of shard 0, its live timers.
@@ -48,7 +48,7 @@ async def writer(store: MysqlStore) -> int:
     async def thread_id(connection: Connection) -> int:
         return connection.thread_id
 
-    return await store._lanes[0].pool.run(Doing.READING, thread_id)
+    return await store._lanes[0].pool.run(Activity.READING, thread_id)
 
 
 async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:

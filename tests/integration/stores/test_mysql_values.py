@@ -17,7 +17,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
 from tocsin.stores import mysql_schema
 from tocsin.stores.mysql import MysqlStore
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
@@ -36,7 +36,7 @@ async def test_batches_larger_than_a_packet_are_whole(mysql: MysqlServer) -> Non
     url = mysql.new_url()
     async with session(url, database=False) as other:
         await other.run(b"SET GLOBAL max_allowed_packet = 1048576")
-    async with opened(url, statement_octets_max=1 << 30) as store:
+    async with opened(url, statement_bytes_max=1 << 30) as store:
         batch = await claimed(store)
         rows = [row(i, i, record=bytes([i]) * 300_000) for i in range(1, 12)]
         assert await store.apply([replace(batch, upserts=rows, history=[finished(rows[0])])]) == [Applied.DURABLE]
@@ -148,7 +148,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
         for host, parameters in (("127.0.0.1", "?ssl-mode=REQUIRED"), ("localhost", f"?ssl-ca={tmp_path}/ca.pem")):
             async with opened(server.url("t", parameters).replace("127.0.0.1", host)) as store:
                 cipher = await store._lanes[0].pool.run(
-                    Doing.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+                    Activity.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
                 )
                 assert cipher[0][1]
         # Another name than the certificate's, and another authority than its own.

@@ -28,7 +28,7 @@ from tocsin.model.errors import (
 from tocsin.ports.store import Applied, Member, ShardBatch
 from tocsin.stores import postgresql_schema
 from tocsin.stores.postgresql import PostgresStore
-from tocsin.stores.sql_pool import Doing
+from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
 
 
@@ -73,7 +73,7 @@ async def locked_shards(url: str) -> AsyncIterator[Any]:
 
 async def writer_pid(store: PostgresStore) -> int:
     pid: int = await store._lanes[0].pool.run(
-        Doing.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
+        Activity.READING, lambda connection: connection.fetchval("SELECT pg_backend_pid()")
     )
     return pid
 
@@ -444,7 +444,7 @@ async def test_acknowledged_means_on_disk_whatever_the_databases_default(postgre
     async with opened(postgresql_url) as store:
         sql = "SELECT current_setting('synchronous_commit')"
         pool = store._lanes[0].pool
-        assert await pool.run(Doing.READING, lambda connection: connection.fetchval(sql)) == "on"
+        assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == "on"
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
