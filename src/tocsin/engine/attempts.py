@@ -1,4 +1,4 @@
-"""What an attempt's verdict means for its timer: finished, or again and when. Pure."""
+"""From an attempt's verdict to its conclusion: the timer has finished, or has another attempt and when. Pure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def conclude(
     policy: RetryPolicy,
     limits: EngineLimits,
 ) -> tuple[Conclusion, str]:
-    """The conclusion of attempt number `attempt` under the policy in force, and its word in events: done, rescheduled,
-    retried or failed."""
+    """The conclusion of attempt number `attempt` under the policy in force, and the outcome that events report: done,
+    rescheduled, retried or failed."""
     error = None if isinstance(verdict, Done | Reschedule) else verdict.error
     entry = Attempt(fired_at, duration_us, outcome.status if isinstance(outcome, Response) else 0, error)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else fired_at

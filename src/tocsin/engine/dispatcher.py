@@ -1,4 +1,4 @@
-"""Invokes due timers in key order, within the node's, the namespaces' and the destinations' limits. No task per timer."""
+"""Dispatches due timers in key order, within the limits of node, namespaces and destinations. No task per timer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tocsin.ports.observer import (
     TimerSuspended,
 )
 
-#: Pause before a destination is tried again to which a request could not be sent, doubled each time up to the second. The
-#: cause lies in this machine and may be gone in a moment; trying on and on would only add to it.
+#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
+#: on this machine and may pass in a moment; immediate retries would add to the load.
 _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 
 
 class Dispatcher:
-    """The node's dispatcher. It rings nothing until `resume` was called, and nothing while paused."""
+    """The node's dispatcher. It starts paused, and fires nothing until `resume`."""
 
     def __init__(self, context: Context, results: HandedOverResults) -> None:
         self.results = results
@@ -37,9 +37,9 @@ class Dispatcher:
         self._admission = Admission(context)
         self._alarm = Alarm(context.clock, self._woken)
         self._starved: dict[Shard, None] = {}
-        # Shards that wait for a turn, and whether the next turn is arranged for.
+        # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
         self._continuing: dict[Shard, None] = {}
-        self._turn_comes = False
+        self._turn_scheduled = False
         self.shards: dict[int, Shard] = {}
         self._paused: str | None = "starting"
         self._lease_until = 0
@@ -49,39 +49,42 @@ class Dispatcher:
 
     @property
     def paused_reason(self) -> str | None:
-        """Why nothing rings now; None while it rings."""
+        """Why nothing fires now; None while timers fire."""
         if self._paused is not None:
             return self._paused
         return None if self._context.clock.boottime_us() < self._lease_until else "lease"
 
     @property
     def in_flight(self) -> int:
-        """Callbacks under way."""
+        """Callbacks in flight."""
         return self._admission.in_flight
 
     @property
     def waiting(self) -> int:
-        """Due timers that wait in memory for a slot (some may have been changed or moved since)."""
+        """Due timers deferred in memory until there is a slot. Some may have been changed since."""
         return self._admission.waiting
 
     @property
     def destinations(self) -> int:
-        """Destinations that are in use, or remembered because they did not answer."""
+        """Destinations in use, or remembered with a reduced limit because they did not answer."""
         return len(self._admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
-        """Nothing rings until `resume`."""
+        """Stops firing until `resume`."""
         if self._paused != reason:
             self._paused = reason
             self._context.observe(DispatchPaused(reason, detail))
 
     def renew(self, lease_until: int) -> None:
-        """The node may dispatch until this boot time (rule 6)."""
+        """Extends the node lease: the node may dispatch until this boot time (rule 6)."""
         self._lease_until = lease_until
 
     def resume(self, clock_base_us: int) -> None:
-        """Lease and clock are in order; whatever is due rings now. `clock_base_us` is the wall clock less the boot time
-        clock at the moment whose wall clock was confirmed: a jump since then must not pass for confirmed."""
+        """Lease and clock are valid: fires whatever is due.
+
+        `clock_base_us` is the wall clock minus the boot time clock at the moment for which the wall clock was confirmed, so
+        that a jump since then is detected.
+        """
         self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
@@ -96,29 +99,29 @@ class Dispatcher:
             return False
         boot = self._context.clock.boottime_us()
         if boot >= self._lease_until:
-            self.pause("lease", "no heartbeat, or no reading of the namespaces, has succeeded for too long")
+            self.pause("lease", "no heartbeat, or no read of the namespaces, has succeeded within its lease")
             return False
         drift = now_us - boot - self._clock_base
         if abs(drift) > self._context.limits.clock_skew_max_us:
-            self.pause("clock_jump", f"the wall clock moved by {drift / 1e6:.3f} s against the boot time clock")
+            self.pause("clock_jump", f"the wall clock jumped by {drift / 1e6:.3f} s relative to the boot time clock")
             return False
         return True
 
     # ------------------------------------------------------------------ dispatch
 
     def add(self, shard: Shard) -> None:
-        """The shard is owned from now on."""
+        """Begins to dispatch an owned shard's timers."""
         self.shards[shard.shard_id] = shard
 
     def remove(self, shard: Shard) -> None:
-        """The shard is owned no longer."""
+        """Stops dispatching a shard that is no longer owned."""
         self.shards.pop(shard.shard_id, None)
         self._starved.pop(shard, None)
         self._alarm.forget(shard.shard_id)
         self._admission.drop(shard)
 
     def dispatch_due(self, shard: Shard) -> None:
-        """Rings what is due in the shard, as far as the limits allow, and sets the alarm for what comes next."""
+        """Fires what is due in the shard, as far as the limits allow, and sets the alarm for its next timer."""
         if self._continuing:
             self._continue(shard)
         else:
@@ -139,7 +142,7 @@ class Dispatcher:
             if self._admission.free <= 0:
                 self._starved[shard] = None
                 break
-            self._go(shard, row, now)
+            self._fire_or_defer(shard, row, now)
         else:
             self._continue(shard)
         key = window.next_key()
@@ -147,29 +150,29 @@ class Dispatcher:
             self._alarm.set(shard.shard_id, key[0], now)
 
     def _continue(self, shard: Shard) -> None:
-        """More may be due: requests and answers get their turn first, and the other shards that wait for theirs."""
+        """More may be due: requests, answers and the other waiting shards get their turns first."""
         self._continuing[shard] = None
-        self._arrange_turn()
+        self._schedule_turn()
 
-    def _arrange_turn(self) -> None:
-        if self._continuing and not self._turn_comes:
-            self._turn_comes = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+    def _schedule_turn(self) -> None:
+        if self._continuing and not self._turn_scheduled:
+            self._turn_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
 
-    def _go_on(self) -> None:
-        self._turn_comes = False
+    def _take_turn(self) -> None:
+        self._turn_scheduled = False
         shard = next(iter(self._continuing))
         del self._continuing[shard]
         self._dispatch_due_now(shard)
-        self._arrange_turn()
+        self._schedule_turn()
 
     def _woken(self, shard_id: int) -> None:
         shard = self.shards.get(shard_id)
         if shard is not None:
             self.dispatch_due(shard)
 
-    def _go(self, shard: Shard, row: Row, now: int) -> None:
-        """Invokes a due row, or defers it until there is a slot for it, or has it suspended (rule 14)."""
+    def _fire_or_defer(self, shard: Shard, row: Row, now: int) -> None:
+        """Fires a due row, or defers it until there is a slot for it, or suspends it (rule 14)."""
         window = shard.window
         assert window is not None
         timer, admission = row.timer, self._admission
@@ -191,7 +194,7 @@ class Dispatcher:
         admission.settle(destination)
 
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
-        """Has a row suspended that is shown as due no longer."""
+        """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
         window.accept(WriteOp(OpKind.SUSPEND, row.key[1], row.timer.namespace, expected=row.generation, reason=reason))
@@ -290,7 +293,7 @@ class Dispatcher:
         self._next(destination, now)
 
     def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
-        """Rule 24: the row is where it was, as if it had not been looked at yet; its destination waits for a moment."""
+        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment."""
         timer = attempt.row.timer
         self._context.observe(
             AttemptNotSent(
@@ -311,7 +314,7 @@ class Dispatcher:
             row = attempt.row
             self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
         else:
-            # Shown as due again, it is deferred until then.
+            # It is due again, and deferred until the back-off ends.
             shard.not_sent(attempt)
         self._next(destination, self._context.clock.now_us())
 
@@ -320,7 +323,7 @@ class Dispatcher:
         self._next(destination, self._context.clock.now_us())
 
     def _next(self, destination: Destination, now: int) -> None:
-        """The freed slot goes to who waits for this destination, then to who waits for any slot."""
+        """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
         admission = self._admission
         if self._may_dispatch(now):
             if destination.queues:
@@ -334,24 +337,26 @@ class Dispatcher:
         admission.settle(destination)
 
     def _serve(self, destination: Destination, now: int) -> None:
-        """Invokes what waits for this destination, one of each queue in turn, as far as it and the namespaces have room."""
+        """Fires what waits for this destination, round robin over its queues, while it and the namespaces have room."""
         queues, admission = destination.queues, self._admission
         passed = 0
         while passed < len(queues) and destination.has_room:
-            place, queue = next(iter(queues.items()))
-            # The last of the queues from now on.
-            del queues[place]
-            queues[place] = queue
+            name, queue = next(iter(queues.items()))
+            # It becomes the last of the queues.
+            del queues[name]
+            queues[name] = queue
             if admission.has_slot(queue.namespace):
-                self._invoke_first(queue, now)
+                self._fire_first(queue, now)
                 passed = 0
             else:
                 admission.block(queue)
                 passed += 1
 
     def _serve_blocked(self, now: int) -> None:
-        """Invokes what waits for its namespace's part of the slots, one of each namespace in turn. Whoever is not looked at
-        is at the next answer: at the last one, every namespace has its slots."""
+        """Fires what waits for its namespace's share of the slots, round robin over the namespaces.
+
+        Namespaces that are not checked now are checked at the next answer; at the last answer, every namespace has slots.
+        """
         blocked, admission = self._admission.blocked, self._admission
         passed = 0
         while blocked and passed < min(len(blocked), TURNS_MAX):
@@ -366,51 +371,51 @@ class Dispatcher:
             if queues:
                 blocked[namespace] = queues
             if queue.destination.has_room:
-                self._invoke_first(queue, now)
+                self._fire_first(queue, now)
                 if queue.rows and queue.destination.has_room:
                     admission.block(queue)
             passed = 0
 
-    def _invoke_first(self, queue: Queue, now: int) -> None:
-        """Invokes the first row of the queue, if it still is one that is due."""
+    def _fire_first(self, queue: Queue, now: int) -> None:
+        """Fires the first row of the queue if it is still current and due."""
         row, shard = self._admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self._context.namespaces.get(row.timer.namespace)
             if row.key[0] <= now and not (namespace is not None and namespace.paused):
                 self._fire(shard, row, queue.destination, now)
                 return
-            # Not due any more, or its namespace was paused meanwhile, which its next turn sees to.
+            # No longer due, or its namespace was paused meanwhile: its next turn decides.
             shard.window.put_back(row)
             self._alarm.set(shard.shard_id, row.key[0], now)
-        # It may have been the last that waited for it.
+        # The queue may have been the last one of its destination.
         self._admission.settle(queue.destination)
 
     # ------------------------------------------------------------------ what is suspended
 
     def trim(self, shard: Shard) -> None:
-        """To be called once in a while: suspends what waits in the shard beyond its share, which shrinks when the node gets
-        more shards; forgets destinations that nobody needs."""
+        """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
+        more shards, and forgets destinations that are no longer needed."""
         for row, destination in self._admission.excess(shard):
             self._suspend(shard, row, f"destination:{destination.name}")
             self._admission.settle(destination)
         self._admission.forget_idle()
 
     def room_for(self, shard: Shard, reason: str) -> int:
-        """How many of the shard's timers suspended for this reason may come back now."""
+        """How many of the shard's timers suspended for this reason may be resumed now."""
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self._context.namespaces.get(name)
-            waits = (namespace is not None and namespace.paused) or name in self._admission.blocked
-            return 0 if waits else self._context.limits.resume_rows
+            busy = (namespace is not None and namespace.paused) or name in self._admission.blocked
+            return 0 if busy else self._context.limits.resume_rows
         if kind == "destination":
             return self._admission.room_for(shard, self._admission.destinations.get(name))
         return 0
 
     def room_back(self) -> tuple[int, int]:
-        """How many timers, and bytes of their records, one shard may take back for one reason in one sweep."""
+        """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
         return self._admission.room_back()
 
     def close(self) -> None:
-        """No more alarms."""
+        """Stops firing, and cancels the alarm."""
         self._paused = "stopped"
         self._alarm.close()

@@ -1,4 +1,4 @@
-"""Results of attempts that were in flight when their shard was handed over: they go to whoever owns it now (rule 25)."""
+"""Sends results of attempts that were in flight when their shard was handed over to its present owner (rule 25)."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from tocsin.engine.window import conclusion_op
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.ports.observer import WriteRefused
 
-#: How long after its time-out an attempt that was handed over counts as lost, and is made again: time for its result to
-#: reach the owner, and for two clocks that are each as far from the store's as they may be.
+#: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
+#: the owner, and for two clocks that each differ from the store's as much as is allowed.
 MARGIN_US = 5_000_000
 
-#: How often a shard that is handed over, or a node that ends, looks whether it is through.
+#: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
 POLL_INTERVAL_S = 0.01
 
 _Answer = Row | TocsinError | None
-#: Has a write done by the shard's owner, or raises a TocsinError.
+#: Sends a write to the shard's owner, which answers through the callback. Raises a TocsinError if it can't be sent.
 Submit = Callable[[int, WriteOp, Callable[[_Answer], None]], None]
 
 
 class HasInFlight(Protocol):
-    """Who makes attempts."""
+    """What makes attempts."""
 
     @property
     def in_flight(self) -> int:
-        """Those under way."""
+        """Attempts in flight."""
 
 
 class HandedOverResults:
-    """Brings each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
+    """Sends each result until the owner has written it or found the timer changed, for at most `drain_timeout`.
 
-    Repeating it is harmless: it applies to one generation, which it ends.
+    Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
     """
 
     def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        #: Set where other nodes can be reached; until then nothing is handed over in flight.
+        #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
         self.submit: Submit | None = None
-        #: Results that are on their way.
+        #: Results not yet confirmed by an owner.
         self.pending = 0
         self._context = context
         self._spawn = spawn
 
     async def drained(self, deadline_us: int, under_way: HasInFlight) -> None:
-        """Returns when no attempt of this node is in flight and no result on its way, or at that boot time."""
+        """Returns when this node has no attempt in flight and no result pending, at the latest at that boot time."""
         while under_way.in_flight or self.pending:
             if self._context.clock.boottime_us() >= deadline_us:
                 return
             await asyncio.sleep(POLL_INTERVAL_S)
 
     def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
-        """The attempt has ended."""
+        """Begins to send the conclusion of an attempt that has ended."""
         self.pending += 1
         self._spawn(self._send(shard_id, attempt, conclusion))
 

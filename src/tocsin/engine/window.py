@@ -1,22 +1,23 @@
-"""The window of one shard under one claim: pure, told what happened, answering what to do. No I/O, no clock.
+"""The window of one shard under one claim: a pure state machine. It is given what happened and returns what to do, without
+I/O and without a clock.
 
-Where a timer's durable row can be, seen from memory, and what moves it:
+The states of a timer's durable row as memory sees them, and what moves it:
 
                             load joins / commit (key ≤ horizon)
         beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
-               ▲                                           ▲       │   │ set aside     │ commit of the retry,
-               │ truncate                         not sent │       │   └─► (waiting)   │ key ≤ horizon
+               ▲                                           ▲       │   │ defer         │ commit of the retry,
+               │ truncate                         not sent │       │   └─► (deferred)  │ key ≤ horizon
                └───────────────────────────────────────────│───────│                   │
                                                            │       ▼ dispatch          │
-                                          superseded       └── IN FLIGHT ──again──► RETRYING
-                                  HELD ◄──────────────────────────│
-                                   │                               └──finish──► FINISHED
-                                   │ commit of the overruling write              │ commit of the batch that deletes it
-                                   ▼                                             ▼
-                         wherever that write puts it                            gone
+                                          superseded       └── IN FLIGHT ──next────► RETRYING
+                        AWAITING WRITE ◄──────────────────────────│        attempt
+                                   │                               └──final attempt──► FINISHED
+                                   │ commit of the superseding write                    │ commit of the batch that
+                                   ▼                                                    ▼ deletes it
+                         wherever that write puts it                                   gone
 
-Rules by number are those of ARCHITECTURE.md, "Rules of the engine". The protocol was checked as a randomised model
-before it was code; `tests/simulation` checks this very code, and `make mutants` shows that dropping a rule is noticed.
+Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
+random interleavings and faults; `make mutants` shows that each rule is needed.
 """
 
 from __future__ import annotations
@@ -58,21 +59,22 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, Found, HistoryRow, Sha
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 
-#: Characters of what a row is suspended for, so that an error that quotes the row isn't kept whole.
+#: Characters of a reason for suspending a row. An error that quotes the row is cut.
 _REASON_CHARS_MAX = 500
-_EXPIRED = "the time budget ran out before it could be written"
+_EXPIRED = "the request's time budget ran out; nothing was written"
+#: Returned instead of an answer: the operation waits until the store has been asked for the timer's present state.
 _FETCH_FIRST = object()
 
 
 def key_before(key: FireKey) -> FireKey:
-    """The greatest key that is less."""
+    """The greatest key below the given one."""
     instant, uuid = key
     number = int.from_bytes(uuid, "big")
     return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
 
 
 def stored(row: Row, suspended: str | None = None) -> StoredRow:
-    """The row as a store keeps it; an undecodable one verbatim."""
+    """The row in its stored form. An undecodable row is returned verbatim."""
     if row.raw is not None:
         return row.raw._replace(generation=row.generation, suspended=suspended)
     timer = row.timer
@@ -87,13 +89,13 @@ def decoded_row(found: StoredRow) -> Row:
 
 
 def undecodable_row(found: StoredRow, reason: str) -> Row:
-    """A stored row that can't be decoded, kept raw."""
+    """A stored row whose record can't be decoded. It keeps the record unchanged."""
     blank = unreadable_timer(found.namespace, found.timer_id, found.execute_at, reason)
     return Row(found.key, found.generation, blank, len(found.record), found)
 
 
 def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> WriteOp:
-    """What an attempt of that row came to, for the row that was handed over in generation `row_generation`."""
+    """The operation that reports an attempt's conclusion to the owner of the row that was handed over as `row_generation`."""
     execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
     return WriteOp(
@@ -104,7 +106,7 @@ def conclusion_op(row: Row, row_generation: bytes, conclusion: Conclusion) -> Wr
 class Window:
     """All transitions of one shard's timers under one claim (`epoch`, `incarnation`).
 
-    A lost claim ends it; after a new claim a fresh one takes over the `attempts`.
+    A lost claim ends the window. After a new claim a fresh window takes over the in-flight attempts as `orphaned`.
     """
 
     def __init__(
@@ -130,11 +132,11 @@ class Window:
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
-        # Generations that are about to be suspended: they must not ring meanwhile, even if a load brings them again.
+        # Generations that are about to be suspended. They must not fire meanwhile, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._sequence = 0
-        # Keys of self.rows, some of them outdated: those to come, and those due but set aside for their destination.
+        # Keys of self.rows, some of them outdated: `_order` waits for the instant, `_deferred` for a busy destination.
         self._order: list[FireKey] = []
         self._deferred: list[FireKey] = []
         self._in_flight_order: list[tuple[FireKey, bytes]] = []
@@ -142,14 +144,14 @@ class Window:
         self._load_number = 0
         self._changed_since_load: dict[bytes, Row | None] = {}
         for attempt in orphaned:
-            # Whether its row still is the durable one only a load can tell (rule 3).
+            # Only a load shows whether its row is still the durable one (rule 3).
             attempt.superseded = attempt.stale = True
             self._add_attempt(attempt)
 
     # ------------------------------------------------------------------ acceptance
 
     def accept(self, op: WriteOp) -> None:
-        """Takes an operation for the next batch and gives it its generation. The window itself changes at commit."""
+        """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
         self._sequence += 1
         op.generation = generation(self.epoch, self.incarnation, self._sequence)
         if op.kind <= OpKind.HAND_OVER:
@@ -169,11 +171,11 @@ class Window:
     # ------------------------------------------------------------------ dispatch
 
     def next_key(self) -> FireKey | None:
-        """The smallest key that waits for its instant, or None."""
+        """The smallest key that waits for its instant; None if there is none."""
         return self._top(self._order)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited, rows set aside included; 0 when none is due."""
+        """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due."""
         heaps = [heap for heap in (self._order, self._deferred) if self._top(heap) is not None]
         return longest_wait_us(self.rows, heaps, now_us)
 
@@ -185,7 +187,7 @@ class Window:
         return self.rows[key[1]]
 
     def defer(self) -> None:
-        """The row that `due` showed can't go now (its destination is busy): it stays, but is no longer shown."""
+        """Defers the row that `due` returned, because its destination is busy: it stays, and `due` no longer returns it."""
         key = heappop(self._order)
         while self._order and self._order[0] == key:
             heappop(self._order)
@@ -194,15 +196,16 @@ class Window:
             self._deferred = self._compacted(self._deferred)
 
     def put_back(self, row: Row) -> None:
-        """A row set aside is not due any more (the wall clock went back): it waits for its instant again."""
+        """Returns a deferred row to the order of instants: it is no longer due (the wall clock went back), or has to be
+        dispatched again."""
         heappush(self._order, row.key)
 
     def holds(self, row: Row) -> bool:
-        """Whether this very row is still in the window; to be asked before a row set aside is dispatched."""
+        """Whether this very row is still in the window. Check it before dispatching a deferred row."""
         return self.rows.get(row.key[1]) is row
 
     def dispatch(self, row: Row) -> InFlightAttempt:
-        """The row leaves the window and is in flight until `answered`."""
+        """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
         uuid = row.key[1]
         del self.rows[uuid]
         self.bytes -= row.size
@@ -218,12 +221,12 @@ class Window:
         self.in_flight_count += 1
         heappush(self._in_flight_order, (row.key, row.generation))
         if len(self._in_flight_order) > 2 * self.in_flight_count + 1_000:
-            # One slow attempt at the top would let those that ended behind it pile up.
+            # Otherwise entries of ended attempts would pile up behind one slow attempt at the top.
             self._in_flight_order = [(f.row.key, f.row.generation) for fs in self.in_flight.values() for f in fs]
             heapify(self._in_flight_order)
 
     def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
-        """An attempt has ended. False when its answer decides nothing: the timer was changed meanwhile (rule 10)."""
+        """Takes an attempt's result. False when it decides nothing because the timer was changed meanwhile (rule 10)."""
         if not self._end_attempt(attempt):
             return False
         row = attempt.row
@@ -235,14 +238,16 @@ class Window:
         return True
 
     def not_sent(self, attempt: InFlightAttempt) -> None:
-        """The attempt was never made (rule 24): the row is in its old place again, in the same generation. One that is not
-        the durable one any more is dropped; one beyond the horizon, which may have shrunk meanwhile, is loaded when it is
-        time. A client's write that is under way overrules it when it is durable, as any row."""
+        """The request was never sent (rule 24): the row returns to its old state, in the same generation.
+
+        A row that is no longer the durable one is dropped. A row beyond the horizon, which may have shrunk meanwhile, is
+        loaded again in time. A client's pending write supersedes it at its commit, as it supersedes any row.
+        """
         if self._end_attempt(attempt) and not attempt.stale and attempt.row.key <= self.horizon:
             self._add(attempt.row)
 
     def _end_attempt(self, attempt: InFlightAttempt) -> bool:
-        """The attempt is in flight no longer; False if this window doesn't know it."""
+        """Removes the attempt from those in flight; False if this window doesn't know it."""
         uuid = attempt.row.key[1]
         attempts = self.in_flight.get(uuid, ())
         others = tuple(f for f in attempts if f is not attempt)
@@ -256,14 +261,16 @@ class Window:
         return True
 
     def _deciding(self, uuid: bytes, row_generation: bytes) -> InFlightAttempt | None:
-        """The attempt in flight whose answer is about that durable generation."""
+        """The in-flight attempt whose result decides about that durable generation, if there is one."""
         return next(
             (f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.generation == row_generation), None
         )
 
     def hand_over(self, margin_us: int) -> None:
-        """Has the attempts in flight written as left to this node, whoever owns the shard next (rule 25). An attempt that is
-        nobody's when its time-out and `margin_us` have passed is made again."""
+        """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25).
+
+        If no result arrives within the attempt's time-out and `margin_us`, the next owner makes the attempt again.
+        """
         for attempts in list(self.in_flight.values()):
             for attempt in attempts:
                 if not attempt.superseded:
@@ -280,7 +287,7 @@ class Window:
 
     @property
     def undecided(self) -> bool:
-        """Whether an attempt in flight has an answer to come that this window would conclude."""
+        """Whether an in-flight attempt's result is still to come that this window will conclude."""
         return any(not attempt.stale for attempts in self.in_flight.values() for attempt in attempts)
 
     def _conclude(self, row: Row, conclusion: Conclusion, boot_us: int) -> None:
@@ -302,18 +309,18 @@ class Window:
     # ------------------------------------------------------------------ batches
 
     def has_work(self) -> bool:
-        """Whether a batch would have anything to do, now or after a while."""
+        """Whether there is anything to write, now or later."""
         return bool(self.pending or self.finished)
 
     def unwritten(self) -> tuple[int, int]:
-        """How many results of attempts wait for a batch, and the bytes of their timers' records."""
+        """How many results of attempts wait for a batch, and the bytes of those timers' records."""
         rows = [entry.row for entry in self.finished.values()]
         rows += self.retrying.values()
         return len(rows), sum(row.size for row in rows)
 
     @property
     def clients_wait(self) -> bool:
-        """Whether a client's write has been accepted and not been answered, in a batch under way or before one."""
+        """Whether an accepted write of a client has not been answered yet, pending or in a batch under way."""
         return bool(self._client_ops)
 
     @property
@@ -322,7 +329,7 @@ class Window:
         return bool(self._suspending)
 
     def to_fetch(self, rows_max: int) -> list[bytes]:
-        """The uuids among the next operations whose present state only the store knows (rule 17)."""
+        """The uuids of the next operations whose present state has to be read from the store (rule 17)."""
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
@@ -347,11 +354,11 @@ class Window:
         fetched_uuids: Sequence[bytes] = (),
         finished_max: int,
     ) -> Batch:
-        """The next batch: pending operations in order up to the limits, one final state per uuid (rule 4), with at most
-        `finished_max` of the finished timers that can go, besides those that have to go with an operation. It may be
-        empty; its fence still proves the answers that say "will not fire" (16).
+        """The next batch: pending operations in order up to the limits, with one final state per uuid (rule 4).
 
-        `fetched` is what the store said of `fetched_uuids`.
+        It includes at most `finished_max` finished timers, besides those that an operation depends on. It may be empty:
+        its fence still proves the answers that say "will not fire" (rule 16). `fetched` is what the store returned for
+        `fetched_uuids`.
         """
         batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         unknown = fetched or {}
@@ -385,8 +392,8 @@ class Window:
         return batch
 
     def _refuse_unusable(self, op: WriteOp, batch: Batch, error: BaseException, boot_us: int) -> None:
-        """What can't be made into a record is refused where somebody waits for it. Where it was to be the timer's next state,
-        the present one is suspended with the reason instead (rule 15)."""
+        """Handles an operation that can't be encoded as a record: a client's is refused; for a retry, the timer's present
+        state is suspended with the reason instead (rule 15)."""
         reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
         batch.unusable.append((op.uuid, reason))
         present = self.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
@@ -415,7 +422,8 @@ class Window:
         now_us: int,
         history_rule: HistoryRule,
     ) -> object:
-        """Puts the operation's effect into the batch; returns its answer, or _FETCH_FIRST: ask the store first."""
+        """Adds the operation's effect to the batch and returns its answer, or _FETCH_FIRST when the store must be read
+        first."""
         uuid, kind = op.uuid, op.kind
         if kind is OpKind.CREATE:
             assert op.timer is not None
@@ -492,7 +500,7 @@ class Window:
             timer = op.changes.apply(present.timer, now_us)
         except InvalidInput as error:
             return error
-        # Also where the instant stays: a receiver that knows the former id would take the new state for a repetition.
+        # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
         timer.firing = self._firing(op)
         instant = present.key[0] if op.changes.execute_at is msgspec.UNSET else timer.execute_at
         return self._write(batch, Row((instant, op.uuid), op.generation, timer, 0))
@@ -504,7 +512,7 @@ class Window:
     def _end(
         self, op: WriteOp, batch: Batch, present: Row, timer: Timer, now_us: int, history_rule: HistoryRule
     ) -> None:
-        # First what can fail: nothing of an operation that is refused may stay in the batch.
+        # What can fail comes first: a refused operation must leave nothing in the batch.
         ended = Row(present.key, op.generation, timer, present.size)
         self._record(batch, ended, timer, now_us, history_rule)
         batch.final[op.uuid] = None
@@ -549,7 +557,8 @@ class Window:
     def _take_finished(
         self, batch: Batch, finished_max: int, now_us: int, boot_us: int, exact_after_us: int, history_rule: HistoryRule
     ) -> None:
-        """Rule 11: the watermark, the range delete up to it, and the exact deletes of what waits above it too long."""
+        """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
+        long."""
         candidates = sorted(self.finished.values(), key=_order_of_finished)
         chosen = candidates[:finished_max]
         watermark = None
@@ -570,7 +579,7 @@ class Window:
                 self._take(batch, entry, now_us, history_rule)
 
     def _take(self, batch: Batch, entry: Finished, now_us: int, history_rule: HistoryRule) -> None:
-        """The finished timer leaves with this batch: by the range delete, by being rewritten, or by its uuid."""
+        """Adds a finished timer to the batch: the range delete removes it, an upsert replaces it, or its uuid is deleted."""
         key = entry.row.key
         batch.finished.append(entry)
         if entry.with_history:
@@ -584,7 +593,8 @@ class Window:
             batch.store.deletes.append(key[1])
 
     def _first_unfinished(self, batch: Batch) -> FireKey:
-        """The smallest key that a range delete must not reach: in the window, in flight, awaiting, retrying, or upserted."""
+        """The smallest key that a range delete must not reach: in the window, in flight, awaiting a write, retrying, or
+        upserted by this batch."""
         limit = KEY_MAX
         for heap in (self._order, self._deferred):
             top = self._top(heap)
@@ -608,14 +618,14 @@ class Window:
         return limit
 
     def assemble_one(self, entry: Finished, now_us: int, history_rule: HistoryRule) -> Batch:
-        """A batch of nothing but the exact delete of one finished timer."""
+        """A batch with only the exact delete of one finished timer."""
         batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         self._take(batch, entry, now_us, history_rule)
         return batch
 
     def delete_refused(self, entry: Finished, boot_us: int) -> None:
-        """The store refuses to delete it: awaiting, so that it neither rings again here nor is deleted by range, until
-        `try_refused_again`."""
+        """The store refuses to delete a finished timer. Until `try_refused_again` the row awaits a write, so that it neither
+        fires again on this node nor is deleted by range."""
         uuid = entry.row.key[1]
         if self.finished.get(uuid) is entry:
             del self.finished[uuid]
@@ -623,7 +633,7 @@ class Window:
             self._refused.append((boot_us, entry))
 
     def try_refused_again(self, until_us: int) -> bool:
-        """What the store refused up to that boot time waits for a batch again; whether there was anything."""
+        """Queues again what the store refused up to that boot time; returns whether there was anything."""
         any_again = False
         while self._refused and self._refused[0][0] <= until_us:
             _, refused = self._refused.popleft()
@@ -640,7 +650,7 @@ class Window:
         return any_again
 
     def committed(self, batch: Batch, boot_us: int) -> None:
-        """The batch is durable: each of its uuids leaves its old place and takes the new one (rule 8)."""
+        """Applies a durable batch: each of its uuids moves from its old state to the new one (rule 8)."""
         results = self._handed_over(batch)
         for entry in batch.finished:
             uuid = entry.row.key[1]
@@ -650,7 +660,7 @@ class Window:
                 self._changed_since_load[uuid] = None
         for uuid, row in batch.final.items():
             if row is not None and self._known(row):
-                # A load brought this row before the commit's answer came, and it has moved on since.
+                # A load returned this row before the commit was confirmed, and it has moved on since.
                 self._forget_former(row)
                 continue
             self._remove(uuid)
@@ -673,8 +683,8 @@ class Window:
             self.accept(op)
 
     def _handed_over(self, batch: Batch) -> list[WriteOp]:
-        """Attempts whose rows the batch hands over aren't this window's any more: their results are for whoever owns the
-        shard then. For those that have ended meanwhile that is an operation, returned here."""
+        """Releases the attempts whose rows the batch hands over: their results go to the shard's next owner. Returns the
+        operations that report those that have ended meanwhile."""
         results = []
         for op in batch.ops:
             row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
@@ -688,12 +698,12 @@ class Window:
             elif awaiting is not None and awaiting.conclusion is not None and awaiting.row.generation == op.expected:
                 results.append(conclusion_op(awaiting.row, op.generation, awaiting.conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.generation == op.expected:
-                # Its request turned out not to have been sent: it is due as before.
+                # Its request was not sent after all: the timer is due as before.
                 results.append(conclusion_op(back, op.generation, NextAttempt(back.timer, back.key[0])))
         return results
 
     def _forget_former(self, row: Row) -> None:
-        """The row is durable: of the states before it, nothing counts any more."""
+        """The row is durable: discards what memory keeps of its former generations."""
         uuid, row_generation = row.key[1], row.generation
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.generation != row_generation:
@@ -706,22 +716,22 @@ class Window:
             del self.retrying[uuid]
 
     def abandon(self, batch: Batch) -> None:
-        """The batch certainly had no effect: its operations come first again."""
+        """The batch certainly had no effect: its operations return to the front of the queue."""
         self.pending.extendleft(reversed(batch.ops))
 
     def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
-        """The operation will never be written: the client hears the error, and what it overruled counts again."""
+        """The operation will not be written: the client gets the error, and results that it superseded count again."""
         if op.supersedes:
             self._forget_client_op(op.uuid)
             self._reinstate(op.uuid, boot_us)
         else:
-            # The old row stands, and memory keeps it from ringing, until `try_refused_again`.
+            # The old row stays stored, and memory keeps it from firing, until `try_refused_again`.
             self._refused.append((boot_us, op))
         if op.reply is not None:
             op.reply(error)
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
-        """Every client that waits hears the error now; the engine's own operations stay."""
+        """Answers every waiting client with the error; the engine's own operations stay queued."""
         mine = [op for op in self.pending if not op.supersedes]
         theirs = [op for op in self.pending if op.supersedes]
         self.pending = deque(mine)
@@ -729,7 +739,7 @@ class Window:
             self.refuse(op, error, boot_us)
 
     def expire(self, boot_us: int) -> None:
-        """Drops clients' writes whose time was over at that boot time and that are in no batch; they hear it."""
+        """Refuses clients' writes that are in no batch and whose deadline has passed at that boot time."""
         late = [op for op in self.pending if op.deadline_us is not None and op.deadline_us <= boot_us]
         if late:
             gone = set(late)
@@ -745,8 +755,7 @@ class Window:
             del self._client_ops[uuid]
 
     def _reinstate(self, uuid: bytes, boot_us: int) -> None:
-        """A client's write is through or came to nothing: attempts that it overruled, and that are of the durable state,
-        decide again."""
+        """A client's write is durable or refused: attempts of the durable generation that it superseded decide again."""
         if uuid in self._client_ops:
             return
         for attempt in self.in_flight.get(uuid, ()):
@@ -760,7 +769,7 @@ class Window:
     # ------------------------------------------------------------------ loads
 
     def announce_load(self, up_to: FireKey) -> LoadRequest | None:
-        """Begins a load of (horizon, up_to]; None while another is under way or nothing is beyond the horizon."""
+        """Begins a load of (horizon, up_to]; None while another load is under way or if `up_to` is within the horizon."""
         if self._load is not None or up_to <= self.horizon:
             return None
         self._load_number += 1
@@ -769,9 +778,11 @@ class Window:
         return self._load
 
     def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
-        """A page joins the window: it was complete from the horizon up to `complete_to` when it was read, and whatever
-        was committed since the announcement overrules it (rule 9). Undecodable rows (with `raw`) are awaiting until they
-        are suspended. False if the load is void."""
+        """Merges a page into the window; False if the load is void.
+
+        The page was complete from the horizon up to `complete_to` when it was read; whatever was committed since
+        `announce_load` supersedes it (rule 9). Undecodable rows (with `raw`) await the write that suspends them.
+        """
         if self._load is None or self._load.number != request.number:
             return False
         self._load = None
@@ -798,13 +809,13 @@ class Window:
         return True
 
     def load_failed(self, request: LoadRequest) -> None:
-        """The load came to nothing; it may be announced again."""
+        """Ends a failed load; it may be announced again."""
         if self._load is not None and self._load.number == request.number:
             self._load = None
             self._changed_since_load = {}
 
     def truncate(self, keep: int) -> None:
-        """Drops all but the `keep` earliest rows; the horizon shrinks, and a load under way is void (rule 13)."""
+        """Drops all but the `keep` earliest rows. The horizon shrinks, and a load under way becomes void (rule 13)."""
         if len(self.rows) <= keep:
             return
         keys = sorted(row.key for row in self.rows.values())
@@ -819,7 +830,7 @@ class Window:
     # ------------------------------------------------------------------ inside
 
     def view(self, uuid: bytes) -> Row | Finished | None:
-        """What memory knows of a timer's durable state; None means: ask the store."""
+        """The timer's durable state as memory knows it; None if only the store knows it."""
         finished = self.finished.get(uuid)
         return finished if finished is not None else self._present(uuid)
 
@@ -837,7 +848,7 @@ class Window:
         return self.retrying.get(uuid)
 
     def _known(self, row: Row) -> bool:
-        """Whether this very generation is in flight, answered or finished here."""
+        """Whether this very generation is in flight, awaiting a write, retrying or finished here."""
         uuid, row_generation = row.key[1], row.generation
         for attempt in self.in_flight.get(uuid, ()):
             if attempt.row.generation == row_generation:
@@ -860,7 +871,7 @@ class Window:
         self.bytes += row.size
         heappush(self._deferred if self._suspending.get(uuid) == row.generation else self._order, row.key)
         if len(self._order) > 2 * len(self.rows) + 1_000:
-            # Outdated keys far from the top would pile up for the whole look-ahead.
+            # Otherwise outdated keys far from the top would pile up for the whole look-ahead.
             self._order = self._compacted(self._order)
 
     def _compacted(self, heap: list[FireKey]) -> list[FireKey]:
