@@ -149,7 +149,9 @@ class CommitLane:
         except StoreError as error:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             for shard in shards:
-                shard.refuse_clients(Unavailable(f"reading from the store failed; nothing was written, try again: {error}"))
+                shard.refuse_clients(
+                    Unavailable(f"reading from the store failed; nothing was written, try again: {error}")
+                )
             return False
         if not batches:
             return True
@@ -269,7 +271,9 @@ class CommitLane:
             raise
         except StoreError as unread:
             self._context.observe(BatchFailed(self._index, 1, "read", str(unread)))
-            shard.refuse_clients(Unavailable(f"reading from the store failed; nothing was written, try again: {unread}"))
+            shard.refuse_clients(
+                Unavailable(f"reading from the store failed; nothing was written, try again: {unread}")
+            )
             return False
         if not batches:
             return True

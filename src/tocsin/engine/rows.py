@@ -90,7 +90,7 @@ class WriteOp:
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. RETRY has `timer` and the key's new
     instant `execute_at`. SUSPEND has `reason`. HAND_OVER leaves an in-flight attempt to the node that began it: the row's
     instant becomes `execute_at`, at which it is due again if no result is reported. CONCLUDE reports that result: `timer`,
-    and `execute_at` while the timer is pending. All kinds from CONCLUDE on apply only to the generation `expected`. """
+    and `execute_at` while the timer is pending. All kinds from CONCLUDE on apply only to the generation `expected`."""
 
     __slots__ = (
         "changes", "condition", "deadline_us", "execute_at", "expected", "generation", "kind",

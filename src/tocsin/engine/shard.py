@@ -229,7 +229,9 @@ class Shard:
 
     def fenced(self, batch: Batch) -> None:
         """Ends the claim because the fence refused the batch: another node owns the shard."""
-        self._answer(batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; nothing was written, try again"))
+        self._answer(
+            batch, ShardMoved(f"shard {self.shard_id} belongs to another node now; nothing was written, try again")
+        )
         if self.window is not None and self.window.epoch == batch.store.epoch:
             self.lose("fenced")
 

@@ -2,7 +2,7 @@
 
 A write is done by the owner of its shard. It has one of three outcomes: an answer (the write is durable, or certainly is not,
 with the error); ShardMoved (certainly nothing was written: send it to the present owner); or another Unavailable (unknown:
-the write may have been done, and will not be done any more). """
+the write may have been done, and will not be done any more)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Write(NamedTuple):
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
     while the timer is pending; it applies to the generation `expected`. The write must not begin at or after `deadline_us`
-    (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown. """
+    (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind
     shard_id: int

@@ -38,7 +38,7 @@ class StoredRow(NamedTuple):
 
     `execute_at` is the instant of the next attempt. `suspended` is None for a row that `load` returns; for a suspended row,
     which only `load_suspended` returns, it is the reason. `record` is opaque to the store; the other fields repeat parts of
-    it for keys and filters. """
+    it for keys and filters."""
 
     execute_at: int
     uuid: bytes
@@ -137,7 +137,7 @@ class SignIn(NamedTuple):
     """A sign-in to the web pages with the key `key_id`.
 
     `token_hash` is the hexadecimal SHA-256 of the cookie's token; the token itself is never stored. `seen_at` is the last
-    use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds. """
+    use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds."""
 
     token_hash: str
     key_id: str
