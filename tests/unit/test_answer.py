@@ -87,7 +87,7 @@ def test_a_rescheduled_payload_is_no_deeper_than_a_created_one() -> None:
 
     assert isinstance(answer(nested(100)), Reschedule)
     result = answer(nested(101))
-    assert result == Failed("INVALID_CALLBACK_RESPONSE: payload has more than 100 levels")
+    assert result == Failed("INVALID_CALLBACK_RESPONSE: payload has more than 100 nested levels")
 
 
 def test_the_rescheduled_payload_doesn_t_keep_the_whole_answer() -> None:

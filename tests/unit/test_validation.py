@@ -123,10 +123,10 @@ def test_instants_have_a_first_and_a_last() -> None:
     assert judge.instant(now + 2_500_000, now) is None
     # The instant that is named is a whole second, and itself accepted.
     assert judge.instant(now - 1_500_001, now) == (
-        "lies too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
+        "is too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
     )
     assert judge.instant(now + 2_500_001, now) == (
-        "lies too far ahead; the latest instant accepted now is 2027-01-15T08:00:02Z"
+        "is too far ahead; the latest instant accepted now is 2027-01-15T08:00:02Z"
     )
 
 
