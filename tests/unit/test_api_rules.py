@@ -182,7 +182,7 @@ def test_a_name_is_written_as_its_language_is(name: str) -> None:
     assert command.name == name
     # Tags are compared, not read.
     if "\u200c" in name or "\u200d" in name:
-        with pytest.raises(InvalidInput, match=r"tags\[0\]: has the character U\+200[CD]"):
+        with pytest.raises(InvalidInput, match=r"tags\[0\]: has the invisible character U\+200[CD]"):
             rules().submission(ID, sent(tags=(name,)), 0, lambda: ID)
 
 

@@ -58,7 +58,7 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "zzz": 1}, "zzz", "is not a field here; there are: namespace"),
     (at("2027-01-31T12:00:00"), "executeAt", "no time zone"),
     (at("2027-01-31"), "executeAt", "RFC 3339"),
-    (at("2027-02-30T12:00:00Z"), "executeAt", "calendar"),
+    (at("2027-02-30T12:00:00Z"), "executeAt", "date that does not exist"),
     (at("0001-01-01T00:00:00Z"), "executeAt", "too far in the past"),
     (at("9999-12-31T23:59:59Z"), "executeAt", "too far ahead"),
     ({**without("delay"), "executeAt": 1_800_000_000}, "executeAt", "write it as 2027-01-31T12:00:00Z"),
