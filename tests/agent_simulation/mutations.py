@@ -3,114 +3,106 @@
 from __future__ import annotations
 
 from tests.simulation.mutation import Mutation
+from tests.simulation.mutation_operators import (
+    Edit,
+    always,
+    drop,
+    insert,
+    leave_out,
+    narrow,
+    never,
+    replace,
+    rewrite,
+    widen,
+)
 
-CALL = "agent/orchestration/service_call.py"
-VERDICT = "agent/orchestration/verdict.py"
-SCHEDULES = "agent/adapters/sql/timer_schedules.py"
-CHECKS = "agent/execution/checks.py"
-OUTGOING = "agent/execution/outgoing.py"
-EXECUTOR = "agent/execution/executor.py"
-OUTBOX = "agent/outbox/dispatcher.py"
+CALL = "tocsin.agent.orchestration.service_call:"
+SCHEDULES = "tocsin.agent.adapters.sql.timer_schedules:"
+CHECKS = "tocsin.agent.execution.checks:"
+EXECUTOR = "tocsin.agent.execution.executor:Executor."
+OUTBOX = "tocsin.agent.outbox.dispatcher:OutboxDispatcher."
 
 #: Where these are hunted, with how many seeds.
 PROOFS = (("tests.agent_simulation", 300),)
 
 
-def _one(name: str, file: str, old: str, new: str) -> Mutation:
-    return Mutation(f"agent: {name}", 0, [(file, old, new)], PROOFS)
+def _agent(name: str, *edits: Edit) -> Mutation:
+    return Mutation(f"agent: {name}", 0, edits, PROOFS)
 
 
-_FAIL = '        return _fail(call, now_us, ErrorMeta("{}", "it took too long"))\n'
-_CHECK = "    if begun:\n        return Step(after, (check,))\n"
+def _fail(code: str) -> str:
+    error = f'ErrorMeta("{code}", "it took too long")'
+    return f"return _attempt_failed(call, now_us, Verdict(True), {error}, None, limits=limits)"
+
 
 MUTATIONS = [
-    _one("the watchdog fails what began", CALL, _CHECK, "    if begun:\n" + _FAIL.format("WATCHDOG_TIMEOUT")),
-    _one(
-        "the watchdog fails what has not begun",
-        CALL,
-        _CHECK,
-        _CHECK + "    if waited_us >= limits.start_timeout_us:\n" + _FAIL.format("START_TIMEOUT"),
+    _agent(
+        "the watchdog fails an execution that began",
+        rewrite(CALL + "watch", "return Step(after, (check,))", to=_fail("WATCHDOG_TIMEOUT")),
     ),
-    _one(
-        "only orders are repeated, nothing is asked",
-        CALL,
-        "return Step(after, (check, StartExecution(",
-        "return Step(after, (StartExecution(",
+    _agent(
+        "the watchdog fails an execution that has not begun",
+        insert(
+            CALL + "watch",
+            "if waited_us >= limits.start_timeout_us: " + _fail("START_TIMEOUT"),
+            before="StartExecution",
+        ),
     ),
-    _one(
-        "an end is not reported again",
-        CHECKS,
-        "            elif (event := self._event(check, row)) is not None:",
-        "            elif row is None and (event := self._event(check, row)) is not None:",
+    _agent(
+        "the watchdog repeats orders without a check",
+        leave_out(CALL + "watch", "check", in_="StartExecution"),
     ),
-    _one("what is under way is taken for interrupted", EXECUTOR, "return execution_id in self._orders", "return False"),
-    _one(
-        "any reported end is a success",
-        CHECKS,
-        "    if end.error_message is not None:\n",
-        "    if end.error_message is not None and response is None:\n",
+    _agent(
+        "an end is not reported again", narrow(CHECKS + "ExecutionChecks.answer", "self._event", and_="row is None")
     ),
-    _one(
-        "an interruption is reported as a failure",
-        CHECKS,
-        "if end.error_message == INTERRUPTED:",
-        "if end.error_message == 0:",
+    _agent("an execution under way counts as interrupted", never(EXECUTOR + "knows", "self._orders")),
+    _agent(
+        "an end with a response always counts as a success",
+        narrow(CHECKS + "end_event", "end.error_message is not None", and_="response is None"),
     ),
-    _one(
-        "late orders are executed",
-        OUTGOING,
-        "    if waited_us < limits.start_timeout_us:\n        return None\n",
-        "    return None\n",
-    ),
-    _one(
+    _agent("an interruption is reported as a failure", never(CHECKS + "end_event", "INTERRUPTED")),
+    _agent("overdue orders are executed", always("tocsin.agent.execution.outgoing:_overdue", "start_timeout_us")),
+    _agent(
         "an unknown commit is left to the sweep",
-        OUTBOX,
-        "            self._doubtful_new.update(row.envelope.aggregate_id for row in rows)\n            self._fall_behind()\n",
-        "            pass\n",
+        drop(OUTBOX + "_outcome_unknown", "self._doubtful_new"),
+        drop(OUTBOX + "_outcome_unknown", "self._fall_behind"),
     ),
-    _one(
-        "a due time that comes again starts a retry early",
-        CALL,
-        "due_at_us < call.awaited_at:",
-        "due_at_us < call.due_at:",
+    _agent(
+        "a repeated due time starts a retry early",
+        replace(CALL + "due", "call.awaited_at", by="call.due_at"),
     ),
-    _one(
-        "a schedule that was reached takes no later instant",
-        SCHEDULES,
-        "        where=_schedules.due_at < insert.excluded.due_at,\n",
-        "        where=_waits,\n",
+    _agent(
+        "a schedule that was reached accepts no later instant",
+        replace(SCHEDULES + "_schedule", "_schedules.due_at < insert.excluded.due_at", by="_waits"),
     ),
     # It costs a call only time, which the watchdog ends, so that the simulation doesn't notice.
     Mutation(
-        "agent: the next instant is marked with the last one",
+        "agent: the next instant is marked as reached with the last one",
         0,
-        [
-            (
-                SCHEDULES,
-                "given.names(timer_schedules, *_FIRED), _schedules.state",
-                "given.names(timer_schedules, *_KEY), _schedules.state",
-            )
-        ],
+        (
+            replace(
+                SCHEDULES + "MARK_FIRED",
+                "given.names(timer_schedules, *_FIRED)",
+                by="given.names(timer_schedules, *_KEY)",
+            ),
+        ),
         (),
         ("tests/conformance/test_agent_tables.py::test_a_schedule_is_replaced_by_a_later_one_alone",),
     ),
-    _one(
-        "client errors are tried again",
-        VERDICT,
-        "        return Verdict(True)\n",
-        "        return Verdict(False)\n",
+    _agent(
+        "client errors are retried",
+        replace("tocsin.agent.orchestration.verdict:judge", "Verdict(True)", by="Verdict(False)"),
     ),
-    _one(
-        "what was interrupted too often is not counted",
-        CALL,
-        "if call.executions - call.attempts < limits.executions_max:",
-        "if call.executions - call.attempts < limits.executions_max or call.retry_policy is not None:",
+    _agent(
+        "the limit of interruptions does not count",
+        widen(CALL + "interrupted", "limits.executions_max", or_="call.retry_policy is not None"),
     ),
-    _one("an uncertain beginning is taken for another's", EXECUTOR, "if order.execution_id in ours:", "if False:"),
-    _one(
-        "an unknown beginning is sent before it is logged",
-        EXECUTOR,
-        "                if order.execution_id in added:\n",
-        "                if True:\n",
+    _agent(
+        "an execution with an uncertain begin counts as another node's",
+        never(EXECUTOR + "_begin", "order.execution_id in ours"),
+    ),
+    _agent(
+        "an execution with an unknown begin is sent before it is logged",
+        always(EXECUTOR + "_begin", "order.execution_id in added"),
     ),
 ]

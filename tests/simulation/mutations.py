@@ -3,6 +3,18 @@ notice."""
 
 from __future__ import annotations
 
-from . import mutations_of_a_shard, mutations_of_creates, mutations_of_nodes
+from . import (
+    mutations_of_attempts,
+    mutations_of_claims,
+    mutations_of_creates,
+    mutations_of_forwarding,
+    mutations_of_writes,
+)
 
-MUTATIONS = mutations_of_a_shard.MUTATIONS + mutations_of_nodes.MUTATIONS + mutations_of_creates.MUTATIONS
+MUTATIONS = (
+    mutations_of_claims.MUTATIONS
+    + mutations_of_writes.MUTATIONS
+    + mutations_of_attempts.MUTATIONS
+    + mutations_of_forwarding.MUTATIONS
+    + mutations_of_creates.MUTATIONS
+)

@@ -1,0 +1,78 @@
+"""Attempts: their verdicts, destinations that are busy, requests that were not sent, hand-over (rules 14, 24, 25)."""
+
+from __future__ import annotations
+
+from .mutation import mutation
+from .mutation_operators import always, drop, leave_out, narrow, never, replace
+
+WINDOW = "tocsin.engine.window:Window."
+DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
+_RARE = "tests/simulation/test_rare_orders.py::"
+_LATENESS = "tests/simulation/test_lateness.py::"
+_WINDOW = "tests/unit/test_window.py::"
+
+
+MUTATIONS = [
+    mutation(
+        "a failed attempt completes its timer",
+        0,
+        replace("tocsin.engine.attempts:conclude", "Status.FAILED", by="Status.COMPLETED"),
+    ),
+    mutation("a failed attempt is the last one", 0, always("tocsin.engine.attempts:conclude", "verdict.final")),
+    mutation(
+        "one attempt fewer than the policy allows",
+        0,
+        replace("tocsin.model.retry:next_attempt_at", "policy.max_attempts", by="policy.max_attempts - 1"),
+    ),
+    mutation(
+        "suspended timers are forgotten",
+        14,
+        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.lately", by="suspended.found"),
+    ),
+    mutation(
+        "deferred timers of a hung host fill the window",
+        14,
+        replace("tocsin.engine.admission:DEFERRED_PART", "4", by="1"),
+        caught_by=_LATENESS + "test_healthy_timers_are_on_time_beside_a_hung_host",
+    ),
+    mutation(
+        "idle destinations are never forgotten",
+        0,
+        drop("tocsin.engine.admission:Admission.settle", "del self.destinations[...]"),
+    ),
+    mutation(
+        "a destination whose last deferred timer is gone is never forgotten",
+        0,
+        drop(DISPATCHER + "_invoke_first", "self._admission.settle"),
+        caught_by=_RARE + "test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled",
+    ),
+    mutation(
+        "a request that was not sent counts",
+        24,
+        never(DISPATCHER + "_done", "NotSent"),
+        caught_by=_LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
+    ),
+    mutation(
+        "a timer whose request was not sent is forgotten",
+        24,
+        drop(WINDOW + "not_sent", "self._add"),
+        caught_by=_LATENESS + "test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing",
+    ),
+    mutation(
+        "a timer whose request was not sent returns although it was overwritten",
+        24,
+        leave_out(WINDOW + "not_sent", "flight.stale"),
+    ),
+    mutation(
+        "the result of a handed-over attempt is forgotten",
+        25,
+        drop(DISPATCHER + "_done", "self.results.bring"),
+        caught_by=_RARE + "test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner",
+    ),
+    mutation(
+        "the result of a handed-over attempt applies to any generation",
+        25,
+        narrow(WINDOW + "_resolve", "present.generation", and_="kind is not OpKind.CONCLUDE"),
+        caught_by=_WINDOW + "test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed",
+    ),
+]

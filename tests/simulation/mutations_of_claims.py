@@ -1,0 +1,113 @@
+"""Fence, claims, node leases and clocks (rules 1, 3, 6, 7, 12, 23)."""
+
+from __future__ import annotations
+
+from .mutation import mutation
+from .mutation_operators import always, drop, insert, leave_out, never, replace, rewrite, widen
+
+WINDOW = "tocsin.engine.window:Window."
+SHARD = "tocsin.engine.shard:Shard."
+STORE = "tocsin.stores.memory:MemoryStore."
+SUPERVISOR = "tocsin.engine.supervisor:Supervisor."
+DISPATCHER = "tocsin.engine.dispatcher:Dispatcher."
+_RARE = "tests/simulation/test_rare_orders.py::"
+_SUPERVISOR = "tests/unit/test_supervisor.py::"
+
+
+MUTATIONS = [
+    mutation("the store does not check the fence", 1, always(STORE + "_fenced", "shard is not None", "shard.epoch")),
+    mutation(
+        "the fence admits the former claim",
+        1,
+        widen(STORE + "_fenced", "shard.epoch", or_='(epoch, owner) == getattr(shard, "former", None)'),
+        insert(STORE + "claim", "shard.former = (shard.epoch, shard.owner)", before="shard.epoch += 1"),
+    ),
+    mutation("an unknown outcome is ignored", 3, drop(SHARD + "outcome_unknown", "self.lose")),
+    mutation(
+        "after an unknown outcome the shard is read without a new claim",
+        3,
+        replace(SUPERVISOR + "_take", "state.epoch > shard.last_epoch", by="state.epoch >= shard.last_epoch"),
+    ),
+    mutation(
+        "a batch with an unknown outcome is reported as not written",
+        20,
+        replace(SHARD + "outcome_unknown", "ShardUnavailable", by="ShardMoved"),
+    ),
+    mutation(
+        "a claim loads from now on",
+        7,
+        insert(
+            SHARD + "own",
+            'self.window.horizon = (context.clock.now_us() - 1_000_000, b"")',
+            after="self.window = ...",
+        ),
+    ),
+    mutation(
+        "what was fetched for a batch outlives the claim",
+        17,
+        drop(SHARD + "own", "self._fetched"),
+        caught_by=_RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    mutation(
+        "what is being fetched for a batch outlives the claim",
+        17,
+        always(SHARD + "fetch", "self.window is window"),
+        caught_by=_RARE + "test_what_was_read_under_a_former_claim_answers_nobody",
+    ),
+    mutation(
+        "orphaned attempts are never forgotten",
+        0,
+        drop(SHARD + "forget_flight", "self._adrift.remove"),
+    ),
+    mutation(
+        "the store claims without comparing the heartbeat counter",
+        6,
+        leave_out(STORE + "claim", "member.counter"),
+        caught_by=_RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    mutation(
+        "a claim names no heartbeat counter",
+        6,
+        replace(SUPERVISOR + "_take", "standing", by="None", in_="context.store.claim"),
+        caught_by=_RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
+    ),
+    mutation("the node lease never ends", 6, replace(DISPATCHER + "renew", "lease_until", by="lease_until + 10**15")),
+    mutation(
+        "timers fire before the lapsed node lease is verified",
+        6,
+        drop(SUPERVISOR + "_beat_now", "self._verify"),
+        caught_by=_SUPERVISOR + "test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took",
+    ),
+    mutation(
+        "the node lease counts from the heartbeat's reply",
+        6,
+        replace(SUPERVISOR + "_beat_now", "sent", by="done", in_="self._last_ok = ..."),
+        caught_by=_RARE + "test_the_lease_counts_from_when_the_heartbeat_was_sent",
+    ),
+    mutation(
+        "heartbeats overtake one another",
+        25,
+        rewrite(SUPERVISOR + "_beat", "self._beating", to="await self._beat_now()"),
+        caught_by=_RARE + "test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves",
+    ),
+    mutation(
+        "a claim is used before the namespaces are read",
+        23,
+        drop(SUPERVISOR + "_own", "refresh_namespaces"),
+    ),
+    mutation(
+        "a node that was frozen uses the namespaces it knew",
+        23,
+        replace(SUPERVISOR + "_renew", "min(lease_until, ...)", by="lease_until"),
+        drop(SUPERVISOR + "_verify", "refresh_namespaces"),
+    ),
+    mutation("a timer fires a millisecond early", 12, replace(WINDOW + "due", "now_us", by="now_us + 1_000")),
+    mutation("clock skew is not noticed", 12, never(SUPERVISOR + "_beat_now", "clock_skew_max_us")),
+    mutation("a clock jump is not noticed", 12, never(DISPATCHER + "_may_dispatch", "clock_skew_max_us")),
+    mutation(
+        "a deferred timer fires although the clock was set back",
+        12,
+        leave_out(DISPATCHER + "_invoke_first", "row.key[0] <= now"),
+        caught_by=_RARE + "test_what_waits_while_the_clock_is_set_back_is_not_called_early",
+    ),
+]

@@ -1,0 +1,131 @@
+"""Writes forwarded to other nodes, and namespaces that all nodes know (rules 19 to 23)."""
+
+from __future__ import annotations
+
+from .mutation import mutation
+from .mutation_operators import always, drop, leave_out, never, replace, rewrite
+
+SERVICE = "tocsin.service:TimerService."
+LINK = "tocsin.cluster.link:PeerLink."
+SESSION = "tocsin.cluster.session:PeerSession."
+_FORWARDED = "tests/unit/test_forwarded_writes.py::"
+_SENDING = "tests/unit/test_cluster_sending.py::"
+_LINK = "tests/unit/test_cluster_link.py::"
+_NODES = "tests/unit/test_cluster_nodes.py::"
+_NAMESPACES = "tests/unit/test_namespace_reads.py::"
+
+
+MUTATIONS = [
+    mutation(
+        "a forwarded write is accepted in any epoch",
+        19,
+        never(SERVICE + "accept", "window.epoch"),
+        caught_by=_FORWARDED + "test_a_forwarded_write_is_taken_in_the_version_that_it_names_and_in_no_other",
+    ),
+    mutation(
+        "a request that was sent is sent again elsewhere",
+        20,
+        drop(LINK + "_gone", "self._doubtful += ..."),
+        rewrite(
+            LINK + "_gone",
+            "self._in_flight.clear()",
+            to="""
+            sent_before, self._in_flight = self._in_flight, {}
+            for sent in sent_before.values():
+                sent.settle(ShardMoved("gone"))
+            """,
+        ),
+        caught_by=_LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+    ),
+    mutation(
+        "an unknown outcome is reported too early",
+        20,
+        drop(LINK + "_gone", "self._doubtful += ..."),
+        rewrite(
+            LINK + "_gone",
+            "self._in_flight.clear()",
+            to="""
+            sent_before, self._in_flight = self._in_flight, {}
+            self._tell_unknown(list(sent_before.values()))
+            """,
+        ),
+        caught_by=_LINK + "test_an_unknown_outcome_is_told_when_the_deadline_has_passed",
+    ),
+    mutation(
+        "a leaving node disowns the last write that it accepted",
+        20,
+        replace(SESSION + "leave", "self._last_id", by="self._last_id - 1"),
+        caught_by=_SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    mutation(
+        "the last write that a leaving node accepted is sent again",
+        20,
+        replace(LINK + "_left", "number > last_id", by="number >= last_id", in_="unread = ..."),
+        caught_by=_SENDING + "test_of_an_owner_that_leaves_what_it_had_taken_is_in_doubt_until_it_is_decided",
+    ),
+    mutation(
+        "forwarded writes have no age",
+        21,
+        leave_out(SESSION + "_take", "message_age_max_us"),
+        replace(SESSION + "_take", "issued + message.elapsed_us", by="self._heard_at"),
+        caught_by=_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+    ),
+    mutation(
+        "the age of a message does not count",
+        21,
+        leave_out(SESSION + "_take", "message_age_max_us"),
+        caught_by=_LINK + "test_a_write_that_lay_unread_is_as_old_as_it_is",
+    ),
+    mutation(
+        "a forwarded write is accepted after its deadline",
+        21,
+        never(SERVICE + "_accept", "write.deadline_us"),
+        caught_by=_FORWARDED + "test_a_forwarded_write_is_refused_when_it_is_late_or_there_is_no_such_shard",
+    ),
+    mutation(
+        "a former connection stays valid",
+        22,
+        drop("tocsin.cluster.cluster:Cluster.arrived", "former.void"),
+        caught_by=_NODES + "test_a_new_connection_makes_the_former_void_and_no_other",
+    ),
+    mutation(
+        "repeated writes are applied twice",
+        22,
+        never(SESSION + "_take", "self._last_id"),
+        caught_by=_LINK + "test_a_write_counts_once_and_in_the_version_that_it_names",
+    ),
+    mutation(
+        "a write is accepted before its namespace is read",
+        23,
+        always(SESSION + "_take", "knows_namespace"),
+        caught_by=_LINK + "test_a_write_of_a_namespace_that_the_owner_knows_less_of_is_accepted_once_it_has_read_it",
+    ),
+    mutation(
+        "a change of a namespace is acknowledged at once",
+        23,
+        drop(SERVICE + "_change_everywhere", "until_known_everywhere"),
+    ),
+    mutation(
+        "a node confirms namespaces that it has not read",
+        23,
+        drop(SESSION + "_refresh", "refresh_namespaces"),
+        caught_by=_LINK + "test_a_node_confirms_once_it_has_read_the_namespaces",
+    ),
+    mutation(
+        "an earlier read of the namespaces overwrites a later one",
+        23,
+        always("tocsin.engine.context:Context.read_namespaces", "self._learned_from.get"),
+        caught_by=_NAMESPACES + "test_a_reading_of_before_does_not_undo_a_later_one",
+    ),
+    mutation(
+        "a deferred timer fires in a paused namespace",
+        23,
+        leave_out("tocsin.engine.dispatcher:Dispatcher._invoke_first", "namespace is not None", "namespace.paused"),
+    ),
+    mutation(
+        "a namespace is written whatever its version",
+        0,
+        leave_out("tocsin.stores.memory:MemoryStore.put_namespace", "stored.version"),
+        caught_by=_NAMESPACES + "test_changes_at_two_nodes_at_once_both_count",
+    ),
+]

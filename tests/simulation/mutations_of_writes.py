@@ -1,0 +1,248 @@
+"""Batches, commits, loads, truncation and the range delete (rules 4, 5, 8 to 11, 13, 15 to 18), and what the store keeps."""
+
+from __future__ import annotations
+
+from .mutation import mutation
+from .mutation_operators import drop, insert, leave_out, never, only_if, replace, rewrite
+
+WINDOW = "tocsin.engine.window:Window."
+STORE = "tocsin.stores.memory:MemoryStore."
+_WINDOW = "tests/unit/test_window.py::"
+
+
+MUTATIONS = [
+    # batches
+    mutation("deletes and upserts of a batch overlap", 4, leave_out(WINDOW + "_take", "key[1] not in batch.final")),
+    mutation(
+        "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
+    ),
+    mutation("one bad row blocks the batch", 5, drop("tocsin.engine.committer:Lane._cut_ops", "shard.refuse_first")),
+    mutation(
+        "an operation that the store refused is forgotten",
+        5,
+        drop(WINDOW + "refuse", "self._refused"),
+        caught_by=_WINDOW + "test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten",
+    ),
+    # commits
+    mutation("a commit does not enter the window", 8, never(WINDOW + "committed", "stays.key")),
+    mutation("a commit beyond the horizon enters the window", 8, leave_out(WINDOW + "committed", "stays.key")),
+    mutation(
+        "a commit beyond the horizon leaves the former row in the window",
+        8,
+        only_if(WINDOW + "committed", "self._remove", condition="row is None or row.key <= self.horizon"),
+    ),
+    mutation("a commit restores a row that has moved on", 8, never(WINDOW + "committed", "self._known")),
+    mutation(
+        "a commit keeps the states before its row",
+        8,
+        drop(WINDOW + "committed", "self._forget_former"),
+        caught_by=_WINDOW + "test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor",
+    ),
+    mutation(
+        "a superseded result is not reinstated once its row is durable",
+        10,
+        only_if(WINDOW + "committed", "self._reinstate", condition="op.uuid not in batch.final"),
+        caught_by=_WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
+    ),
+    # loads
+    mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._overruled")),
+    mutation(
+        "a write beyond the end of the load does not overrule it",
+        9,
+        only_if(
+            WINDOW + "committed",
+            "self._overruled[uuid] = stays",
+            condition="stays is not None and stays.key <= self._load.up_to",
+        ),
+    ),
+    mutation("a load adds a timer that is in flight", 9, never(WINDOW + "loaded", "self._known")),
+    mutation(
+        "the end of a page is inferred from the row count",
+        9,
+        replace(
+            "tocsin.engine.loader:Loader._load",
+            "page.complete_to",
+            by="request.up_to if len(rows) < max(self._page_rows(window), 1) or not rows else page.complete_to",
+        ),
+    ),
+    mutation(
+        "a load reads a stale snapshot",
+        9,
+        rewrite(
+            STORE + "load",
+            "Loaded",
+            to="""
+            if shard is None:
+                return Loaded([], up_to)
+            import copy
+            now = copy.copy(shard)
+            now.live, now.keys = dict(shard.live), list(shard.keys)
+            old, shard.old = getattr(shard, "old", now), now
+            return _page(old, old.keys, after, up_to, limit)
+            """,
+        ),
+    ),
+    mutation(
+        "undecodable rows count as finished",
+        15,
+        rewrite(WINDOW + "loaded", "self.held", to="self.finished[uuid] = Finished(row, row.timer, 0)"),
+    ),
+    mutation(
+        "a truncation keeps the load", 13, drop(WINDOW + "truncate", "_load"), drop(WINDOW + "truncate", "_overruled")
+    ),
+    mutation("a truncation keeps the horizon", 13, drop(WINDOW + "truncate", "self.horizon")),
+    # generations and operations
+    mutation("a result decides whatever the generation", 10, never(WINDOW + "answered", "flight.superseded")),
+    mutation(
+        "generations are counted for each timer",
+        10,
+        rewrite(
+            WINDOW + "accept",
+            "op.generation = ...",
+            to="""
+            last = self._present(op.uuid)
+            count = int.from_bytes(last.generation[-8:], "big") + 1 if last is not None else 1
+            op.generation = generation(1, bytes(16), count)
+            """,
+        ),
+    ),
+    mutation(
+        "a delete under way allows a retry",
+        10,
+        drop(WINDOW + "accept", "self.flights"),
+        drop(WINDOW + "_resolve", "answered is None"),
+        never(WINDOW + "dispatch", "uuid in self._client_ops"),
+    ),
+    mutation(
+        "an update that keeps the instant keeps the firing",
+        10,
+        only_if(WINDOW + "_update", "timer.firing", condition="op.changes.execute_at is not msgspec.UNSET"),
+    ),
+    mutation("a retry overwrites an earlier operation", 18, drop(WINDOW + "_resolve", "answered is None")),
+    mutation(
+        "a retry is written in a later batch than its end",
+        18,
+        rewrite(
+            WINDOW + "_resolve",
+            "answered is None",
+            to="""
+            if op.reason is None:
+                op.reason = "later"
+                batch.final[uuid] = None
+                return None
+            """,
+        ),
+        insert(
+            WINDOW + "committed",
+            """
+            if op.kind is OpKind.RETRY and op.uuid in batch.final and batch.final[op.uuid] is None:
+                self.pending.append(op)
+            """,
+            before="op.overrules",
+        ),
+    ),
+    mutation(
+        "a delete is resolved when it is accepted",
+        17,
+        insert(
+            WINDOW + "accept",
+            """
+            if op.kind is OpKind.DELETE:
+                seen = self._present(op.uuid)
+                op.expected = seen.generation if seen is not None else b""
+            """,
+            after="op.generation = ...",
+        ),
+        insert(
+            WINDOW + "_resolve",
+            """
+            if op.expected and present.generation != op.expected:
+                return None
+            """,
+            before="self._delete",
+        ),
+    ),
+    mutation(
+        "a delete is answered when it is accepted",
+        16,
+        insert(
+            WINDOW + "accept",
+            """
+            if op.kind is OpKind.DELETE and op.reply is not None:
+                op.reply(None)
+                op.reply = None
+            """,
+            after="self.pending.append",
+        ),
+    ),
+    mutation(
+        "not-pending replies do not wait for the finished delete",
+        16,
+        drop(WINDOW + "_resolve", "batch.relied_on"),
+        caught_by=_WINDOW + "test_not_pending_is_said_only_with_the_delete_of_what_has_finished",
+    ),
+    mutation(
+        "a write that waited is written after its deadline",
+        21,
+        never(WINDOW + "assemble", "op.deadline_us is not None", "boot_us"),
+    ),
+    # the delete watermark
+    mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "_first_unfinished", "self._order")),
+    mutation("the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._aside")),
+    mutation(
+        "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "_first_unfinished", "min(limit, key)")
+    ),
+    mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "held.row.key")),
+    mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "_first_unfinished", "row.key")),
+    mutation("the delete watermark passes the batch's upserts", 11, drop(WINDOW + "_first_unfinished", "upsert.uuid")),
+    mutation("the delete watermark passes the horizon", 11, leave_out(WINDOW + "_take_finished", "self.horizon")),
+    mutation(
+        "the delete watermark of an empty window is the horizon",
+        11,
+        insert(
+            WINDOW + "_take_finished",
+            """
+            if self.range_delete and limit == KEY_MAX and self.finished and self.horizon > KEY_MIN:
+                mark = self.horizon
+            self.floor = max(getattr(self, "floor", KEY_MIN), mark or KEY_MIN)
+            """,
+            before="batch.store.delete_to",
+        ),
+        replace(
+            WINDOW + "_resolve",
+            "op.timer.execute_at",
+            by='max(op.timer.execute_at, getattr(self, "floor", KEY_MIN)[0] + 1)',
+        ),
+    ),
+    # what the store keeps
+    mutation(
+        "instants are stored in seconds",
+        0,
+        insert(
+            "tocsin.stores.memory:_Shard.upsert",
+            "rows = [row._replace(execute_at=row.execute_at // 1_000_000 * 1_000_000) for row in rows]",
+        ),
+    ),
+    mutation(
+        "uuids are ordered differently",
+        0,
+        rewrite(
+            "tocsin.stores.memory:_Shard.remove_to",
+            to="""
+            for found in [k for k in self.keys if (k[0], k[1][::-1]) <= (key[0], key[1][::-1])]:
+                del self.live[found[1]]
+                self.keys.remove(found)
+            """,
+        ),
+        rewrite(
+            "tocsin.stores.memory:_page",
+            "bisect_right",
+            to="""
+            order = lambda k: (k[0], k[1][::-1])
+            keys = sorted(keys, key=order)
+            begin = bisect_right(keys, order(after), key=order)
+            end = bisect_right(keys, order(up_to), key=order)
+            """,
+        ),
+    ),
+]
