@@ -27,7 +27,7 @@ MUTATIONS = [
     mutation(
         "suspended timers are forgotten",
         14,
-        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.lately", by="suspended.found"),
+        replace("tocsin.engine.suspension:sweep", "suspended.found | suspended.recent", by="suspended.found"),
     ),
     mutation(
         "deferred timers of a hung host fill the window",
@@ -61,12 +61,12 @@ MUTATIONS = [
     mutation(
         "a timer whose request was not sent returns although it was overwritten",
         24,
-        leave_out(WINDOW + "not_sent", "flight.stale"),
+        leave_out(WINDOW + "not_sent", "attempt.stale"),
     ),
     mutation(
         "the result of a handed-over attempt is forgotten",
         25,
-        drop(DISPATCHER + "_done", "self.results.bring"),
+        drop(DISPATCHER + "_done", "self.results.send"),
         caught_by=_RARE + "test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner",
     ),
     mutation(

@@ -57,7 +57,7 @@ MUTATIONS = [
     mutation(
         "orphaned attempts are never forgotten",
         0,
-        drop(SHARD + "forget_flight", "self._adrift.remove"),
+        drop(SHARD + "forget_attempt", "self._orphaned.remove"),
     ),
     mutation(
         "the store claims without comparing the heartbeat counter",
@@ -68,7 +68,7 @@ MUTATIONS = [
     mutation(
         "a claim names no heartbeat counter",
         6,
-        replace(SUPERVISOR + "_take", "standing", by="None", in_="context.store.claim"),
+        replace(SUPERVISOR + "_take", "presumed_dead", by="None", in_="context.store.claim"),
         caught_by=_RARE + "test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard",
     ),
     mutation("the node lease never ends", 6, replace(DISPATCHER + "renew", "lease_until", by="lease_until + 10**15")),

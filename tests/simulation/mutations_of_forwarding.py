@@ -120,7 +120,7 @@ MUTATIONS = [
     mutation(
         "a deferred timer fires in a paused namespace",
         23,
-        leave_out("tocsin.engine.dispatcher:Dispatcher._invoke_first", "namespace is not None", "namespace.paused"),
+        leave_out("tocsin.engine.dispatcher:Dispatcher._fire_first", "namespace is not None", "namespace.paused"),
     ),
     mutation(
         "a namespace is written whatever its version",
