@@ -43,7 +43,7 @@ MUTATIONS = [
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",
         0,
-        drop(DISPATCHER + "_invoke_first", "self._admission.settle"),
+        drop(DISPATCHER + "_fire_first", "self._admission.settle"),
         caught_by=_RARE + "test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled",
     ),
     mutation(

@@ -107,7 +107,7 @@ MUTATIONS = [
     mutation(
         "a deferred timer fires although the clock was set back",
         12,
-        leave_out(DISPATCHER + "_invoke_first", "row.key[0] <= now"),
+        leave_out(DISPATCHER + "_fire_first", "row.key[0] <= now"),
         caught_by=_RARE + "test_what_waits_while_the_clock_is_set_back_is_not_called_early",
     ),
 ]

@@ -16,7 +16,9 @@ MUTATIONS = [
     mutation(
         "a bisected batch keeps the finished timers that it rewrites", 5, drop(WINDOW + "assemble", "batch.relied_on")
     ),
-    mutation("one bad row blocks the batch", 5, drop("tocsin.engine.committer:CommitLane._bisect_ops", "shard.refuse_first")),
+    mutation(
+        "one bad row blocks the batch", 5, drop("tocsin.engine.committer:CommitLane._bisect_ops", "shard.refuse_first")
+    ),
     mutation(
         "an operation that the store refused is forgotten",
         5,
@@ -88,7 +90,10 @@ MUTATIONS = [
         rewrite(WINDOW + "loaded", "self.awaiting_write", to="self.finished[uuid] = Finished(row, row.timer, 0)"),
     ),
     mutation(
-        "a truncation keeps the load", 13, drop(WINDOW + "truncate", "_load"), drop(WINDOW + "truncate", "_changed_since_load")
+        "a truncation keeps the load",
+        13,
+        drop(WINDOW + "truncate", "_load"),
+        drop(WINDOW + "truncate", "_changed_since_load"),
     ),
     mutation("a truncation keeps the horizon", 13, drop(WINDOW + "truncate", "self.horizon")),
     # generations and operations
@@ -188,11 +193,15 @@ MUTATIONS = [
     ),
     # the delete watermark
     mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "_first_unfinished", "self._order")),
-    mutation("the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._deferred")),
+    mutation(
+        "the delete watermark passes deferred timers", 11, leave_out(WINDOW + "_first_unfinished", "self._deferred")
+    ),
     mutation(
         "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "_first_unfinished", "min(limit, key)")
     ),
-    mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "awaiting.row.key")),
+    mutation(
+        "the delete watermark passes superseded results", 11, drop(WINDOW + "_first_unfinished", "awaiting.row.key")
+    ),
     mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "_first_unfinished", "row.key")),
     mutation("the delete watermark passes the batch's upserts", 11, drop(WINDOW + "_first_unfinished", "upsert.uuid")),
     mutation("the delete watermark passes the horizon", 11, leave_out(WINDOW + "_take_finished", "self.horizon")),
