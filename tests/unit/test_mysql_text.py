@@ -184,9 +184,9 @@ class TestUrls:
     @pytest.mark.parametrize(
         ("url", "said"),
         [
-            ("mysql://u:secret@h", "names no database"),
-            ("mysql://u:secret@h/a`b", "names no database"),
-            ("mysql://u:secret@h/d?charset=latin1", "no parameter charset"),
+            ("mysql://u:secret@h", "has no valid database name"),
+            ("mysql://u:secret@h/a`b", "has no valid database name"),
+            ("mysql://u:secret@h/d?charset=latin1", "unknown parameter charset"),
             ("mysql://u:secret@h/d?ssl-mode=maybe", "ssl-mode"),
             ("mysql://u:secret@h/d?ssl-ca=/nowhere", "No such file"),
             ("mysql://u:secret@h:port/d", "[Pp]ort"),

@@ -303,7 +303,7 @@ async def test_a_failing_fsync_makes_the_commit_unknown_and_ends_writing(tmp_pat
         await store.apply([replace(batch, upserts=[row(1)])])
     assert [type(error) for error in heard] == [OutcomeUnknown]
     vfs.failing = False
-    with pytest.raises(StoreUnavailable, match="takes no writes"):
+    with pytest.raises(StoreUnavailable, match="accepts no writes"):
         await store.apply([replace(batch, upserts=[row(2)])])
     await store.close()
     vfs.unregister()

@@ -37,7 +37,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
     `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
     actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id. `address` is the
     client's as the node sees it; empty for the command line. `node` is the name of the node, or of the machine that ran the
-    command. `details` never contain a secret. """
+    command. `details` never contain a secret."""
 
     at: int
     entry_id: bytes

@@ -40,7 +40,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     If the existing timer was created under the same `key`, the create is a repetition: the timer stays as it is, or the
     create fails with IdempotencyConflict if its contents differ. Otherwise `on_conflict` decides. A create without a
-    condition replaces an existing timer without reading it. """
+    condition replaces an existing timer without reading it."""
 
     on_conflict: OnConflict = OnConflict.REPLACE
     key: CreateKey | None = None

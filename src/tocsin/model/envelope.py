@@ -11,7 +11,7 @@ class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     `id` is a UUID v7; a message that is sent again keeps it, so that duplicates are recognised. `type` names the payload's
     schema, `aggregate_id` what the message is about: messages of one aggregate stay in order. `correlation_id` is the same
     for everything that one request caused; `causation_id` is the id of the message that directly caused this one, None if a
-    due time caused it. `timestamp_ms` is the wall clock when the message was created. `payload` is JSON. """
+    due time caused it. `timestamp_ms` is the wall clock when the message was created. `payload` is JSON."""
 
     id: str
     type: str

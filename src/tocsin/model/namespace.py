@@ -42,7 +42,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     `num_shards` never changes. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so does each of
     `previous_secrets` until its instant. `version` grows by one with each change; 0: written by an earlier release. `retry`
     is the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
-    judged. """
+    judged."""
 
     name: str
     num_shards: int

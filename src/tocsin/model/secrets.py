@@ -61,7 +61,7 @@ class SigningSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
 
         The former one signs until the grace is over; those that it had replaced sign for at most as long, and no longer than
         before. `fresh` may be the present one, so that a repeated request changes nothing, unless its grace is shorter.
-        Raises RotationPending within the grace of another rotation, unless `force`. """
+        Raises RotationPending within the grace of another rotation, unless `force`."""
         known = self.kept(now_us)
         if known.secret is None:
             return SigningSecrets(fresh)

@@ -214,7 +214,9 @@ class InputRules:
                 errors.append(FieldError(f"{path}.{name[: limits.header_name_chars_max]}", reason))
         total = sum(len(name) + len(value) for name, value in headers.items())
         if total > self._header_bytes_max and not errors:
-            errors.append(FieldError(path, f"has {total} bytes in total; at most {self._header_bytes_max} are accepted"))
+            errors.append(
+                FieldError(path, f"has {total} bytes in total; at most {self._header_bytes_max} are accepted")
+            )
         return errors
 
     def _header_reason(self, name: str, value: str) -> str | None:

@@ -46,7 +46,7 @@ _SORT_FROM_KEYS = 64
 
 
 class _Shard:
-    """Rows of one shard: by uuid, and the sorted keys of those that load, of those that are suspended, of history."""
+    """One shard's rows by uuid, and the sorted keys of live rows, suspended rows and history."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -113,10 +113,10 @@ class _Shard:
 
 
 class MemoryStore:
-    """Keeps everything in this process's memory; `clock` is what `now` answers with (None: the machine's).
+    """Keeps everything in this process's memory. `now` returns the time of `clock` (None: the machine's clock).
 
-    Sharing one instance between several nodes of a simulation makes it their common database. A batch that breaks the
-    rules of `ShardBatch` raises ValueError: it is a fault of the caller that a real database might not notice.
+    Several nodes of a simulation that share an instance share a database. A batch that violates the rules of `ShardBatch`
+    raises ValueError: it is a defect of the caller that a real database might not detect.
     """
 
     def __init__(self, clock: Clock | None = None, *, exclusive: bool = False) -> None:
@@ -133,18 +133,21 @@ class MemoryStore:
         self._audit: dict[tuple[int, bytes], AuditEntry] = {}
 
     async def open(self, total_shards: int | None) -> int:
-        """Fixes the number of shards at first use; ConfigError if another is asked for once a shard was claimed."""
+        """Fixes the number of shards at first use. Raises ConfigError for another number once a shard was claimed."""
         if self._total_shards is None or (total_shards is not None and not self._shards):
             self._total_shards = total_shards or TOTAL_SHARDS_DEFAULT
         if total_shards is not None and total_shards != self._total_shards:
-            raise ConfigError(f"the store holds data under {self._total_shards} shards, not {total_shards}")
+            raise ConfigError(
+                f"total_shards: the store's data has {self._total_shards} shards, which can't be changed to {total_shards}; "
+                f"leave total_shards out, or set it to {self._total_shards}"
+            )
         return self._total_shards
 
     async def close(self) -> None:
-        """Does nothing: the data stays as long as the object."""
+        """Does nothing: the data lives as long as the object."""
 
     async def now(self) -> int:
-        """The clock that was given, or the machine's."""
+        """The time of the given clock, or of the machine's."""
         return time.time_ns() // 1000 if self._clock is None else self._clock.now_us()
 
     # -- ownership
@@ -156,7 +159,7 @@ class MemoryStore:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A member whose row is gone does not count as standing still."""
+        """See the port. A member whose row is gone can't be presumed dead."""
         shard = self._shards.get(shard_id)
         if (shard.epoch if shard else 0) != expected_epoch:
             return None
@@ -184,11 +187,11 @@ class MemoryStore:
         return await self.now()
 
     async def members(self) -> builtins.list[Member]:
-        """All member rows, in the order of first appearance."""
+        """All member rows, in the order of their first heartbeats."""
         return list(self._members.values())
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port. Unknown members are already forgotten."""
+        """See the port. It has no effect on unknown members."""
         member = self._members.get(incarnation)
         if member is not None and counter in (None, member.counter):
             del self._members[incarnation]
@@ -234,7 +237,7 @@ class MemoryStore:
         return {uuid: each for uuid, each in found.items() if each != (None, None)}
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. Walks the shards' sorted rows as one, from the cursor on."""
+        """See the port. Merges the shards' sorted rows, from the cursor on."""
         start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
         cursor = max(start, query.cursor or start)
         rows: list[StoredRow | HistoryRow] = []
@@ -269,7 +272,7 @@ class MemoryStore:
             expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
             shard = self._shards[shard_id]
             row = shard.history.get(uuid, {}).get(generation)
-            # A row that was written again has a later entry of its own, or the same one twice.
+            # A row that was written again has a later entry, or the same entry twice.
             if row is not None and row.expires_at == expires_at:
                 shard.forget(row)
                 removed += 1
@@ -278,7 +281,7 @@ class MemoryStore:
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """All of them, by name."""
+        """All namespaces, by name."""
         return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
@@ -290,7 +293,7 @@ class MemoryStore:
         return True
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """All of them, by key_id."""
+        """All API keys, by key_id."""
         return sorted(self._api_keys.values(), key=lambda key: key.key_id)
 
     async def put_api_key(self, key: ApiKey) -> None:
@@ -352,7 +355,7 @@ class MemoryStore:
 
 
 def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
-    """Whether the row is one that the query asks for; the cursor and the execute range are not looked at."""
+    """Whether the row matches the query, apart from the cursor and the execute range."""
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
     return (
         row.namespace == query.namespace
@@ -363,7 +366,7 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
 
 
 def in_audit(query: AuditQuery, entry: AuditEntry) -> bool:
-    """Whether the entry is one that the query asks for."""
+    """Whether the entry matches the query."""
     return (
         (not query.actions or entry.action in query.actions)
         and query.key_id in (None, entry.key_id)
@@ -398,16 +401,16 @@ def _place_of(item: tuple[ListCursor, StoredRow | HistoryRow]) -> ListCursor:
 
 
 def _check_batches(batches: Sequence[ShardBatch]) -> None:
-    """The rules of `ShardBatch`, and the one refusal of bad data that every database shares: keys of the wrong size."""
+    """Checks the rules of `ShardBatch`, and refuses keys of the wrong size, as every database does."""
     if len({batch.shard_id for batch in batches}) != len(batches):
-        raise ValueError("a shard stands twice in one apply")
+        raise ValueError("one apply has several batches of one shard")
     for batch in batches:
         written = {row.uuid for row in batch.upserts}
         if len(written) != len(batch.upserts) or not written.isdisjoint(batch.deletes):
             raise ValueError(f"shard {batch.shard_id}: a uuid is written or deleted twice in one batch")
         watermark = batch.delete_to
         if watermark is not None and any(row.suspended is None and row.key <= watermark for row in batch.upserts):
-            raise ValueError(f"shard {batch.shard_id}: an upsert stands inside the deleted range")
+            raise ValueError(f"shard {batch.shard_id}: an upsert lies in the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
         for at, uuid in keys:
             if len(uuid) != 16 or not -(2**63) <= at < 2**63:

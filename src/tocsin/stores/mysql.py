@@ -1,7 +1,7 @@
-"""The store for several nodes: one MySQL or MariaDB database that they share.
+"""The store in a MySQL or MariaDB database, which several nodes may share.
 
-Statements are in `mysql_write`, `mysql_read` and `mysql_list`, the tables in the schema; this file is the life cycle, which
-connections do what, and the records that are no timers.
+This file has the life cycle, the use of connections, and the administrative records. The statements on timers are in
+`mysql_write`, `mysql_read` and `mysql_list`.
 """
 
 from __future__ import annotations
@@ -54,20 +54,22 @@ class MysqlStore:
     """Timers in the MySQL or MariaDB database at `url` (`mysql://user:password@host:port/database`), which any number of
     nodes may share.
 
-    The database is Tocsin's alone, and is made when it is missing. Each of `writers` connections commits for its own share
-    of the shards, one batch after another; `loaders` are for what the engine waits for (loads, claims, heartbeats),
-    `readers` for lists and administration, so that a long list is never before a claim. Connections are made when needed,
-    and again after they broke.
+    The database belongs to Tocsin alone, and is created if it is missing. Each of `writers` connections commits for its own
+    share of the shards, one batch after another. `loaders` connections serve the engine (loads, claims, heartbeats),
+    `readers` connections lists and administration, so that a long list never delays a claim. Connections are opened when
+    needed, and again after they broke.
 
-    `statement_timeout_s` ends a statement at the server (in MySQL one that only reads); an answer that takes
-    `answer_grace_s` longer still is given up, which leaves a write's outcome unknown if it was a COMMIT's. `lock_timeout_s`,
-    in whole seconds, is how long one waits for another transaction, `connect_timeout_s` for a connection to be made,
-    `acquire_timeout_s` for one of a pool to get free. `idle_transaction_timeout_s`, in whole seconds, is how long the server
-    leaves a transaction open whose client says nothing, and in MySQL a session, too. `read_bytes_max` bounds the records of
-    one page that `load` or `list` returns, `statement_bytes_max` what is sent at once (and so does the server's
-    max_allowed_packet), and `delete_rows_max` the rows of a range that one statement deletes. A transaction that the server
-    undid in favour of another is done again up to `undone_retries_max` times. `durable` refuses a server that acknowledges
-    what it hasn't written to disk. Without `create`, a database or tables that are missing are StoreUnavailable.
+    The server ends a statement after `statement_timeout_s` (MySQL only one that reads). If its answer takes `answer_grace_s`
+    longer, the connection is closed, and a write's outcome is unknown if it was a COMMIT's answer. `lock_timeout_s`, in whole
+    seconds, limits the wait for another transaction, `connect_timeout_s` that for a new connection, `acquire_timeout_s` that
+    for a free connection of a pool. The server ends a transaction whose client has been idle for
+    `idle_transaction_timeout_s`, in whole seconds; MySQL ends any idle session after it.
+
+    `read_bytes_max` limits the records in one page of `load` or `list`, `statement_bytes_max` (and the server's
+    max_allowed_packet) a packet, `delete_rows_max` the rows of a range that one statement deletes. A transaction that the
+    server rolled back in favour of another is repeated up to `undone_retries_max` times. With `durable`, a server is refused
+    that acknowledges commits before they are on disk. Without `create`, a missing database or missing tables raise
+    StoreUnavailable.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=False)
@@ -121,7 +123,7 @@ class MysqlStore:
             raise ConfigError(f"{self._settings.safe_url} is open already")
         writers, loaders, readers = self._sizes
         safe_url, database = self._settings.safe_url, self._settings.database
-        # A migration takes as long as it takes. Its lock ends with its session.
+        # A migration has no time limit. Its lock ends with its session.
         beginning = MysqlPool(self._settings, 1, database=False, bounded=False)
         try:
             number = await beginning.run(
@@ -159,7 +161,7 @@ class MysqlStore:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A claim waits for a batch that is still under way, whoever sent it."""
+        """See the port. A claim waits for a batch of the shard that is still under way, whichever node sent it."""
         retries = self._limits.undone_retries_max
         return await self._write(
             lambda connection: mysql_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead, retries)
@@ -225,7 +227,7 @@ class MysqlStore:
         return await self._load(lambda connection: mysql_read.fetch(connection, shard_id, uuids))
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. A page is of one snapshot."""
+        """See the port. A page is read from one snapshot."""
         bytes_max = self._read_bytes_max
         return await self._read(lambda connection: mysql_list.list_rows(connection, query, bytes_max))
 
@@ -314,17 +316,17 @@ class MysqlStore:
         return await self._opened(self._loaders).run(Activity.WRITING, work)
 
     async def _changes(self, sql: bytes) -> int:
-        """How many rows a statement found."""
+        """Runs a statement; returns how many rows it matched."""
         retries = self._limits.undone_retries_max
         return await self._write(lambda connection: mysql_write.changes(connection, sql, retries))
 
     async def _together(self, statements: Sequence[bytes]) -> int:
-        """How many rows the last statement of a transaction found."""
+        """Runs the statements in one transaction; returns how many rows the last one matched."""
         retries = self._limits.undone_retries_max
         return await self._write(lambda connection: mysql_access.together(connection, statements, retries))
 
     async def _insert(self, connection: Connection, sql: bytes) -> bool:
-        """Whether the row was not there yet."""
+        """Runs an INSERT; False if the row already existed."""
         try:
             await mysql_write.changes(connection, sql, self._limits.undone_retries_max)
         except errors.IntegrityError as error:

@@ -1,4 +1,4 @@
-"""What writes in MySQL: a batch is one transaction of three round trips: fences, rows, COMMIT."""
+"""Writes in MySQL. A batch is one transaction in three round trips: fences, rows, COMMIT."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UPSERT_HEAD = (
     b"INSERT INTO timers (shard_id, row_type, timer_execute_at, timer_uuid, timer_generation, timer_namespace, timer_id, "
     b"timer_tags, timer_record, timer_parked_reason) VALUES "
 )
-# The row that has this uuid, wherever it stands: the primary key can only be another row's if the uuid is the same.
+# Updates the uuid's present row, whatever its key: the primary key can belong to another row only if the uuid is the same.
 _UPSERT_TAIL = (
     b" ON DUPLICATE KEY UPDATE row_type = VALUES(row_type), timer_execute_at = VALUES(timer_execute_at), "
     b"timer_generation = VALUES(timer_generation), timer_namespace = VALUES(timer_namespace), "
@@ -54,11 +54,11 @@ _HISTORY_TAIL = (
     b"timer_status = VALUES(timer_status), timer_finished_at = VALUES(timer_finished_at), "
     b"timer_expires_at = VALUES(timer_expires_at)"
 )
-# Along another index a DELETE would lock what it passes, other shards' rows among it, and sort; MySQL takes one for tables
-# of few rows. What says so to MySQL (8.0.20 or newer) is a comment to MariaDB.
+# With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
+# shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB.
 _ALONG_THE_KEY = b"/*+ INDEX(timers PRIMARY) */"
-# In MariaDB a DELETE takes a hint in its form for several tables only, in which MySQL reads all of a table that has fewer
-# rows than there are uuids, whatever the hint. What only MariaDB shall read is a comment to MySQL.
+# MariaDB supports a hint only in the multi-table form of DELETE, in which MySQL reads the whole table if it has fewer rows
+# than there are uuids, whatever the hint. The parts for MariaDB are comments for MySQL.
 _UUID_DELETE = (
     b"DELETE /*+ INDEX(timers timers_by_uuid) */ /*M! timers */ FROM timers /*M! FORCE INDEX (timers_by_uuid) */ "
     b"WHERE shard_id = %d AND timer_uuid IN %b"
@@ -67,8 +67,8 @@ _UUID_BYTES = 16
 
 
 class WriteLimits(NamedTuple):
-    """`statement_bytes_max`: of a packet, however much more the server takes. `delete_rows_max`: rows that one statement
-    deletes of a range. `undone_retries_max`: how often a transaction is done again that was undone for another."""
+    """`statement_bytes_max` limits a packet, even if the server accepts more. `delete_rows_max` is how many rows of a range
+    one statement deletes, `undone_retries_max` how often a transaction that was rolled back for another is repeated."""
 
     statement_bytes_max: int
     delete_rows_max: int
@@ -78,7 +78,7 @@ class WriteLimits(NamedTuple):
 async def apply(
     connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, limits: WriteLimits
 ) -> list[Applied]:
-    """Writes the parts whose fence holds, in one transaction. Nobody else may apply to these shards meanwhile."""
+    """Writes the parts whose fence holds, in one transaction. No other `apply` may run for these shards at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
     packet_bytes_max = min(limits.statement_bytes_max, connection.server.packet_bytes_max)
@@ -89,7 +89,7 @@ async def apply(
             list(packets(_row_statements(held, packet_bytes_max), packet_bytes_max)),
         )
 
-    # Before anything is locked.
+    # Prepared before anything is locked.
     whole = written(parts)
 
     async def work() -> Sequence[ShardBatch]:
@@ -107,8 +107,8 @@ async def apply(
 
 
 def fence(parts: Sequence[ShardBatch]) -> bytes:
-    """Changes the shard rows of those parts that are still their owner's. First, and a write: whoever claims the shard
-    meanwhile waits for this transaction, or this one finds another epoch."""
+    """Updates the shard rows whose epoch and owner are still those of the parts. It is the first statement, and a write: a
+    concurrent claim waits for this transaction, or this one finds another epoch."""
     theirs = b" OR ".join(
         b"(shard_id = %d AND shard_version = %b AND shard_owner = %b)"
         % (part.shard_id, instant(part.epoch), hexed(part.owner))
@@ -121,17 +121,17 @@ def fence(parts: Sequence[ShardBatch]) -> bytes:
 
 
 async def _fence(connection: Connection, parts: Sequence[ShardBatch]) -> Sequence[ShardBatch]:
-    """Begins the transaction; the parts whose fence holds."""
+    """Begins the transaction; returns the parts whose fence holds."""
     _, fenced = await connection.run(BEGIN, fence(parts))
     if fenced.affected == len(parts):
         return parts
-    # Which ones can't be said of one statement. Seldom, so one by one, in the same order for everybody.
+    # One statement can't tell which ones. This is rare, so they are checked one by one, in the same order on every node.
     await connection.run(b"ROLLBACK", BEGIN)
     return [part for part in parts if (await connection.run(fence([part])))[0].affected]
 
 
 def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes]], rows_max: int) -> Iterator[bytes]:
-    """A DELETE for each range, of at most `rows_max` rows in the order of the key."""
+    """A DELETE for each range, of at most `rows_max` rows in key order."""
     for part in parts:
         last = None if part.delete_to is None else at_most(part.delete_to)
         first = at_least(edges[part.shard_id])
@@ -145,7 +145,7 @@ def range_deletes(parts: Sequence[ShardBatch], edges: dict[int, tuple[int, bytes
 async def _delete_ranges(
     connection: Connection, statements: Sequence[bytes], rows_max: int, packet_bytes_max: int
 ) -> None:
-    """Repeats each statement until it has deleted less than it may."""
+    """Repeats each statement until it deletes fewer than `rows_max` rows."""
     left = list(statements)
     while left:
         results: list[Result] = []
@@ -194,12 +194,14 @@ def _history_rows(part: ShardBatch) -> Iterator[bytes]:
 
 
 def _check_lengths(row: StoredRow | HistoryRow) -> None:
-    # Columns of a fixed length fill up with zeros what is too short, without a word.
+    # Columns of fixed length silently pad shorter values with zeros.
     if len(row.uuid) != _UUID_BYTES or len(row.generation) != GENERATION_BYTES:
-        raise DefiniteFailure(f"{row.timer_id!r}: a uuid has {_UUID_BYTES} octets and a generation {GENERATION_BYTES}")
+        raise DefiniteFailure(
+            f"timer {row.timer_id!r}: a uuid must have {_UUID_BYTES} bytes, and a generation {GENERATION_BYTES} bytes"
+        )
 
 
-# -- everything that is no batch
+# -- everything except batches
 
 
 async def claim(
@@ -268,8 +270,7 @@ def heartbeat(member: Member) -> bytes:
 
 
 def purge(now_us: int, limit: int) -> bytes:
-    """Removes the rows that expired first. Nodes that purge at once take the same ones, one after another, and the later
-    finds none."""
+    """The DELETE of the rows that expired first. Of nodes that purge at the same time, the later ones wait and find none."""
     return b"DELETE FROM history WHERE timer_expires_at <= %b ORDER BY timer_expires_at LIMIT %d" % (
         instant(now_us),
         limit,
@@ -277,7 +278,7 @@ def purge(now_us: int, limit: int) -> bytes:
 
 
 async def changes(connection: Connection, statement: bytes, undone_retries_max: int) -> int:
-    """How many rows one statement found, in a transaction of its own."""
+    """Runs one statement in a transaction of its own; returns how many rows it matched."""
 
     async def work() -> int:
         return (await connection.run(BEGIN, statement))[1].affected

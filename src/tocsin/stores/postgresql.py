@@ -1,7 +1,7 @@
-"""The store for several nodes: one PostgreSQL database that they share.
+"""The store in a PostgreSQL database, which several nodes may share.
 
-Statements and their plans are in the schema, `postgresql_write`, `postgresql_read` and `postgresql_list`; this file is the
-life cycle, which connections do what, and the records that are no timers.
+This file has the life cycle, the use of connections, and the administrative records. The statements on timers are in the
+schema, `postgresql_write`, `postgresql_read` and `postgresql_list`.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ class PostgresStore:
     """Timers in a schema of the PostgreSQL database at `url` (`postgresql://user:password@host:port/database`), which any
     number of nodes may share.
 
-    The URL may name several hosts; the primary is found. Everything is in `schema`, which is made when it is missing.
-    Each of `writers` connections commits for its own share of the shards, one batch after another; `loaders` are for what
-    the engine waits for (loads, claims, heartbeats), `readers` for lists and administration, so that a long list is never
-    before a claim. Connections are made when needed, and again after they broke.
+    The URL may name several hosts; the store connects to the primary. All tables are in `schema`, which is created if it is
+    missing. Each of `writers` connections commits for its own share of the shards, one batch after another. `loaders`
+    connections serve the engine (loads, claims, heartbeats), `readers` connections lists and administration, so that a long
+    list never delays a claim. Connections are opened when needed, and again after they broke.
 
-    `statement_timeout_s` ends a statement at the server, which makes it a definite failure; an answer that takes
-    `answer_grace_s` longer still is given up, which leaves a write's outcome unknown. `lock_timeout_s` is how long one
-    waits for another transaction, `connect_timeout_s` for a connection to be made, `acquire_timeout_s` for one of a pool
-    to get free. `read_bytes_max` bounds the records of one page that `load` or `list` returns.
-    Without `create`, a schema that is missing is StoreUnavailable.
+    The server ends a statement after `statement_timeout_s`, which is a definite failure. If its answer takes
+    `answer_grace_s` longer, the connection is closed, and a write's outcome is unknown. `lock_timeout_s` limits the wait for
+    another transaction, `connect_timeout_s` that for a new connection, `acquire_timeout_s` that for a free connection of a
+    pool. `read_bytes_max` limits the records in one page of `load` or `list`. Without `create`, a missing schema raises
+    StoreUnavailable.
 
-    A pooler between must keep sessions (PgBouncer's transaction mode doesn't): statements are prepared, and settings are
-    the session's.
+    A connection pooler in between must preserve sessions (PgBouncer's transaction mode does not): statements are prepared,
+    and parameters are set for the session.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=False)
@@ -107,7 +107,7 @@ class PostgresStore:
     async def open(self, total_shards: int | None) -> int:
         """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
         if self._lanes:
-            raise ConfigError(f"{self._settings.safe_url} is open already")
+            raise ConfigError(f"{self._settings.safe_url} is already open")
         writers, loaders, readers = self._sizes
         pool = PostgresPool(self._settings, loaders)
         safe_url, schema = self._settings.safe_url, self._settings.schema
@@ -147,7 +147,7 @@ class PostgresStore:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A claim waits for a batch that is still under way, whoever sent it."""
+        """See the port. A claim waits for a batch of the shard that is still under way, whichever node sent it."""
         member, counter = presumed_dead or (None, None)
         epoch: int | None = await self._write(
             lambda connection: connection.fetchval(
@@ -210,7 +210,7 @@ class PostgresStore:
         return await self._load(lambda connection: postgresql_read.fetch(connection, shard_id, uuids))
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. A page that takes several statements is read from several snapshots."""
+        """See the port. A page that needs several statements is read from several snapshots."""
         bytes_max = self._read_bytes_max
         return await self._read(lambda connection: postgresql_list.list_rows(connection, query, bytes_max))
 
@@ -256,7 +256,7 @@ class PostgresStore:
 
     async def shared_secret(self, name: str, fresh: str) -> str:
         """See the port."""
-        # The update changes nothing; it is what makes the row of somebody faster come back.
+        # The update changes nothing; it has the statement return the row that another node inserted first.
         sql = (
             "INSERT INTO secrets VALUES ($1, $2) ON CONFLICT (secret_name) DO UPDATE SET secret_name = secrets.secret_name "
             "RETURNING secret_value"

@@ -1,8 +1,9 @@
-"""Lists over PostgreSQL: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists in PostgreSQL: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded
+work.
 
-Each statement reads on over at most `span` rows of each range from one common place, and answers those that match and,
-of each range that goes on, the last one that was passed. The least of these is how far the answer is complete; the next
-statement continues there. So no call reads further than its budget, however few rows match.
+Each statement reads at most `span` rows of each range from one common position. It returns the rows that match and, for each
+range that continues, the last row it passed. The least of these is the position up to which the result is complete; the next
+statement continues there. So no call reads more than its budget, however few rows match.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tocsin.stores.sql_keys import INSTANT_MAX, INSTANT_MIN, UUID_MIN
 from tocsin.stores.sql_rows import LIVE, SUSPENDED, row_of
 from tocsin.stores.tags import tags_text
 
-#: Rows of one range that one statement may pass.
+#: Rows of one range that one statement may read.
 _SPAN_ROWS_MAX = 8_192
 
 _MATCHES = (

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file, one writing thread, two reading threads.
 
-Statements and their plans are in `sqlite_write`, `sqlite_read` and `sqlite_list`; this file is the life cycle, the
-threads, and the translation of errors.
+This file has the life cycle, the threads, and the translation of errors. The statements on timers are in `sqlite_write`,
+`sqlite_read` and `sqlite_list`.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ _MIB = 1024 * 1024
 
 
 class _ConnectionThread:
-    """A thread with a connection of its own, which nothing else touches."""
+    """A thread with a connection that only it uses."""
 
     def __init__(self, name: str, connection: apsw.Connection) -> None:
         self.connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"tocsin-sqlite-{name}")
 
     async def run(self, work: Callable[[apsw.Connection], T]) -> T:
-        """A caller that is cancelled while the work runs leaves it running to its end."""
+        """Runs `work` in the thread. Work that has begun continues to its end if the caller is cancelled."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self.connection)
 
     async def close(self) -> None:
-        """Waits for what was begun, then closes the connection."""
+        """Waits for the work under way, then closes the connection."""
         await self.run(lambda connection: connection.close())
         self._thread.shutdown()
 
@@ -79,16 +79,16 @@ class _ConnectionThread:
 class SqliteStore:
     """Timers in the SQLite file at `path`.
 
-    `node` False leaves the folder's lock alone, for administration beside a running server. `synchronous` FULL makes an
-    acknowledged write survive a power cut, NORMAL only a crash of the process. `cache_bytes` is the page cache of the
-    writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
-    reading it. After each `wal_checkpoint_pages` the write-ahead log is moved into the file, by a thread of its own;
-    `wal_bytes_max` is what the log's file is cut back to afterwards. `busy_timeout_ms` is how long one waits for
-    another process's transaction. `read_bytes_max` bounds the records of one page that `load` or `list` returns.
+    `node` False does not take the folder's lock, for administration beside a running server. With `synchronous` FULL an
+    acknowledged write survives a power failure, with NORMAL only a crash of the process. `cache_bytes` is the page cache of
+    the writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
+    reading it. A thread checkpoints the write-ahead log (WAL) after every `wal_checkpoint_pages` pages; the WAL file is then
+    truncated to `wal_bytes_max`. `busy_timeout_ms` limits the wait for another process's transaction. `read_bytes_max` limits
+    the records in one page of `load` or `list`.
 
-    `on_commit_io_error` is called, in the writing thread, when a COMMIT meets an I/O error: what the disk holds isn't
-    known then, the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is
-    opened anew. `on_checkpoint_error` hears, in some thread, when the log could not be moved; nothing is lost by that.
+    `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error. What is on the disk is unknown
+    then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is opened
+    again. `on_checkpoint_error` is called, in any thread, when a checkpoint fails; no data is lost, the WAL keeps growing.
     """
 
     capabilities = Capabilities(range_delete=True, exclusive=True)
@@ -112,7 +112,7 @@ class SqliteStore:
         on_checkpoint_error: Callable[[Exception], None] | None = None,
     ) -> None:
         if synchronous not in ("FULL", "NORMAL", "EXTRA"):
-            raise ConfigError(f"synchronous is {synchronous!r}; it must be FULL, NORMAL or EXTRA")
+            raise ConfigError(f"synchronous is {synchronous!r}; use FULL, NORMAL or EXTRA")
         self._path = Path(path)
         self._settings = SqliteSettings(
             path=self._path,
@@ -135,16 +135,16 @@ class SqliteStore:
         self.on_checkpoint_error = on_checkpoint_error
 
     async def open(self, total_shards: int | None) -> int:
-        """See the port. Creates the folder and the file when they are missing."""
+        """See the port. Creates the folder and the file if they are missing."""
         if self._threads:
-            raise ConfigError(f"{self._path} is open already")
+            raise ConfigError(f"{self._path} is already open")
         return await asyncio.get_running_loop().run_in_executor(None, self._open, total_shards)
 
     def _open(self, total_shards: int | None) -> int:
         try:
             make_folder(self._path.parent)
         except OSError as error:
-            raise StoreUnavailable(f"the data folder {self._path.parent} can't be made: {error.strerror}") from error
+            raise StoreUnavailable(f"the data folder {self._path.parent} can't be created: {error.strerror}") from error
         if self._lock is not None:
             self._lock.acquire()
         connections: list[apsw.Connection] = []
@@ -167,7 +167,7 @@ class SqliteStore:
             if isinstance(error, TRANSLATED):
                 raise translate_error(error, self._path) from error
             if isinstance(error, OSError):
-                raise StoreUnavailable(f"{self._path} can't be made: {error.strerror}") from error
+                raise StoreUnavailable(f"{self._path} can't be created: {error.strerror}") from error
             raise
         self._threads = [_ConnectionThread(*pair) for pair in zip(("write", "load", "read"), connections, strict=True)]
         return number
@@ -183,8 +183,8 @@ class SqliteStore:
             self.on_checkpoint_error(translate_error(error, self._path))
 
     async def close(self) -> None:
-        """See the port. The last connection to close moves the write-ahead log into the file."""
-        # The writer goes last: the reading connections couldn't clean up the log.
+        """See the port. Closing the last connection checkpoints the WAL."""
+        # The writer is closed last: reading connections can't checkpoint.
         threads, self._threads = self._threads[::-1], []
         checkpointer, self._checkpointer = self._checkpointer, None
         try:
@@ -199,7 +199,7 @@ class SqliteStore:
                 self._lock.release()
 
     async def now(self) -> int:
-        """The machine's clock: the store is nobody else's."""
+        """The machine's clock, because the store is exclusive."""
         return time.time_ns() // 1000
 
     # -- ownership
@@ -350,7 +350,7 @@ class SqliteStore:
         return await self._thread(0).run(lambda connection: self._transact(connection, work))
 
     async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
-        """What the engine waits for goes by a thread of its own, so that a long list is never before it."""
+        """The engine's reads have a thread of their own, so that a long list never delays them."""
         return await self._thread(1).run(lambda connection: self._translated(connection, work))
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -366,7 +366,9 @@ class SqliteStore:
 
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
         if self._commit_io_error is not None:
-            raise StoreUnavailable(f"{self._path} takes no writes since a commit failed: {self._commit_io_error}")
+            raise StoreUnavailable(
+                f"{self._path} accepts no writes after a failed commit ({self._commit_io_error}); check the disk and restart"
+            )
         try:
             result = transact(connection, lambda: work(connection))
         except CommitFailed as error:
@@ -394,12 +396,15 @@ class SqliteStore:
 
 
 def _fix_total_shards(connection: apsw.Connection, wanted: int | None) -> int:
-    """Data exists from the first claim on; before that, the number may still be chosen."""
+    """Fixes the number of shards and returns it. Until the first claim there is no data, and the number may still change."""
     fixed: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = 'total_shards'").get
     if fixed is not None and wanted in (None, fixed):
         return fixed
     if fixed is not None and connection.execute("SELECT 1 FROM timers LIMIT 1").get is not None:
-        raise ConfigError(f"the store holds data under {fixed} shards, not {wanted}")
+        raise ConfigError(
+            f"total_shards: the store's data has {fixed} shards, which can't be changed to {wanted}; leave total_shards out, "
+            f"or set it to {fixed}"
+        )
     number = wanted or TOTAL_SHARDS_DEFAULT
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('total_shards', ?)", (number,))
     return number

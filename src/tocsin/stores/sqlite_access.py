@@ -9,7 +9,7 @@ import apsw
 from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
 from tocsin.ports.store import AuditQuery, SignIn
 
-#: Values of one IN list; more make several statements.
+#: Values in one IN list; more are split into several statements.
 _LISTED_MAX = 500
 
 

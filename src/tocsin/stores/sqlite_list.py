@@ -1,7 +1,7 @@
-"""Lists over SQLite: many sorted ranges (shard by shard; live, suspended, finished) walked as one, with bounded work.
+"""Lists in SQLite: many sorted ranges (live, suspended and finished rows of each shard) merged into one, with bounded work.
 
-Each range is read in chunks: first the place where the chunk ends, by counting along the clustered key, then the rows
-of the chunk that match. So no call reads further than its budget, however few rows match.
+Each range is read in chunks: first the position where the chunk ends, by counting along the clustered key, then the chunk's
+matching rows. So no call reads more than its budget, however few rows match.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tocsin.stores.sqlite_rows import (
 from tocsin.stores.tags import tags_text
 
 _INSTANT_MIN, _INSTANT_MAX = -(2**63), 2**63 - 1
-#: Rows that one chunk of one range may span.
+#: Rows that one chunk of a range may span.
 _CHUNK_ROWS_MAX = 8_192
-#: Rows that the first chunk of one range spans where a search goes on: what it looks for has turned out to be rare.
+#: Rows that the first chunk of a range spans when a search continues: its matches have turned out to be rare.
 _RESUMED_ROWS = 4_096
 
 _TIMERS_FROM = (
@@ -50,7 +50,7 @@ _TIMERS_ORDER = "ORDER BY timer_execute_at, timer_uuid "
 
 @cache
 def end_sql(*, history: bool) -> str:
-    """The place of the :span-th row behind a place, if there are so many below :before."""
+    """The position of the :span-th row after a position, if there are so many up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     return (
         f"SELECT timer_execute_at, timer_uuid, timer_generation {rows}AND timer_execute_at <= :last "
@@ -60,7 +60,7 @@ def end_sql(*, history: bool) -> str:
 
 @cache
 def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses: int) -> str:
-    """The matching rows between two places; without `ended`, up to the instant :last."""
+    """The matching rows between two positions; without `ended`, up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     if not ended:
         rows += "AND timer_execute_at <= :last "
@@ -80,8 +80,7 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
 
 
 class _Source:
-    """One sorted range, read ahead chunk by chunk. Everything up to `position` is in `rows`, was taken, or did not
-    match."""
+    """One sorted range, read in chunks. Everything up to `position` is in `rows`, was taken from it, or did not match."""
 
     def __init__(self, connection: apsw.Connection, query: ListQuery, shard_id: int, kind: int) -> None:
         self.rows: deque[StoredRow | HistoryRow] = deque()
@@ -110,18 +109,19 @@ class _Source:
 
     @property
     def pending(self) -> bool:
-        """Whether anything can still come from here."""
+        """Whether the range may have further rows."""
         return bool(self.rows) or not self.exhausted
 
     def place(self) -> tuple[ListCursor, bool]:
-        """Where this range goes on, and whether a row is ready there; at one place rows come first."""
+        """The position at which this range continues, and whether it has to be read first. At equal positions, rows that are
+        ready sort first."""
         if self.rows:
             row = self.rows[0]
             return (row.execute_at, row.uuid, row.generation), False
         return self.position, True
 
     def read(self, span: int, bytes_max: int) -> int:
-        """Reads on over up to `span` rows; returns how many were passed."""
+        """Reads the next `span` rows at most; returns how many it passed."""
         at, uuid, generation = self.position
         parameters = {**self._parameters, "at": at, "uuid": uuid, "generation": generation}
         end = self._connection.execute(end_sql(history=self._history), {**parameters, "span": span}).fetchone()
@@ -148,8 +148,8 @@ class _Source:
 def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
     """See the port. The first chunk of every range is read whatever `scan_rows_max` says, so that each call advances.
 
-    Everything happens in one read transaction of the caller, so that a row which moves meanwhile is neither met twice
-    nor missed.
+    The caller's read transaction covers the whole call, so that a row that moves meanwhile is neither returned twice nor
+    missed.
     """
     sources = _sources(connection, query)
     if not sources:

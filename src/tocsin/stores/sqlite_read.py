@@ -1,4 +1,4 @@
-"""What the read connections do. Each function is one statement, hence one snapshot, but for what says otherwise."""
+"""Reads of timers in SQLite. Each function is one statement, hence one snapshot, unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RANGE = (
 
 
 def size_sql(rows: str) -> str:
-    """The scalar query for how many size the records of `rows` have (FROM … LIMIT), without reading them."""
+    """A scalar query for the total size in bytes of the records of `rows` (FROM … LIMIT), without reading the records."""
     return f"SELECT ifnull(sum(size), 0) FROM (SELECT octet_length(timer_record) AS size {rows})"
 
 
@@ -64,9 +64,9 @@ def read_page(
     bytes_max: int,
     decode: Callable[[tuple[Any, ...]], list[R]],
 ) -> tuple[list[R], int]:
-    """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was used in the end.
+    """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was finally used.
 
-    A page with too many size is read again, shorter, in a snapshot of its own.
+    A page with too many bytes is read again, shorter, in a snapshot of its own.
     """
     values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
     shorter = rows_within(values, bytes_max)
@@ -80,7 +80,7 @@ def read_page(
 def fetch_sql(uuids: int) -> str:
     """Live rows and newest history rows of one shard's uuids; the parameters are shard, uuids, shard, uuids."""
     places = ",".join("?" * uuids)
-    # Left to itself, the planner may take a whole shard for a short way to a few uuids.
+    # Without INDEXED BY, the planner may scan a whole shard for a few uuids.
     live = (
         f"SELECT {row_aggregates()} FROM (SELECT {ROW_COLUMNS} FROM timers INDEXED BY timers_by_uuid "
         f"WHERE shard_id = ? AND timer_uuid IN ({places}))"
@@ -97,7 +97,7 @@ def fetch_sql(uuids: int) -> str:
 
 
 def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored of each uuid; a snapshot for each few hundred of them."""
+    """The live row and the newest history row of each uuid, with one snapshot for every few hundred uuids."""
     live: dict[bytes, StoredRow] = {}
     finished: dict[bytes, HistoryRow] = {}
     for begin in range(0, len(uuids), CHUNK_ROWS_MAX):
@@ -111,7 +111,7 @@ def fetch(connection: apsw.Connection, shard_id: int, uuids: Sequence[bytes]) ->
 
 
 def shards(connection: apsw.Connection) -> list[ShardState]:
-    """Every shard row. Walks from one shard to the next instead of over the timers between them."""
+    """Every shard row. The query skips from one shard to the next instead of scanning the timers in between."""
     sql = (
         "WITH RECURSIVE every(shard_id) AS (SELECT min(shard_id) FROM timers UNION ALL "
         "SELECT (SELECT min(t.shard_id) FROM timers AS t WHERE t.shard_id > every.shard_id) FROM every "
