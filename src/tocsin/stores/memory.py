@@ -159,7 +159,8 @@ class MemoryStore:
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A member whose row is gone can't be presumed dead."""
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. A member
+        whose row is gone can't be presumed dead."""
         shard = self._shards.get(shard_id)
         if (shard.epoch if shard else 0) != expected_epoch:
             return None
@@ -174,7 +175,7 @@ class MemoryStore:
         return shard.epoch
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """See the port."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
         shard = self._fenced(shard_id, epoch, owner)
         if shard is None:
             return False
@@ -182,7 +183,7 @@ class MemoryStore:
         return True
 
     async def heartbeat(self, member: Member) -> int:
-        """See the port."""
+        """Writes the member row; returns the store's clock in microseconds."""
         self._members[member.incarnation] = member
         return await self.now()
 
@@ -191,7 +192,8 @@ class MemoryStore:
         return list(self._members.values())
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port. It has no effect on unknown members."""
+        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
+        that has resumed meanwhile stays. It has no effect on unknown members."""
         member = self._members.get(incarnation)
         if member is not None and counter in (None, member.counter):
             del self._members[incarnation]
@@ -199,7 +201,8 @@ class MemoryStore:
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. Everything is checked before anything changes."""
+        """Writes the parts of several shards, each shard at most once; durable when it returns. Everything is checked before
+        anything changes."""
         _check_batches(batches)
         results = []
         for batch in batches:
@@ -219,17 +222,18 @@ class MemoryStore:
         return results
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
+        that began after the call."""
         shard = self._shards.get(shard_id)
         return Loaded([], up_to) if shard is None else _page(shard, shard.keys, after, up_to, limit)
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Suspended rows with key > after, as `load` returns live ones."""
         shard = self._shards.get(shard_id)
         return Loaded([], KEY_MAX) if shard is None else _page(shard, shard.suspended_keys, after, KEY_MAX, limit)
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """See the port."""
+        """What is stored for each uuid; a uuid without any row is absent."""
         shard = self._shards.get(shard_id)
         if shard is None:
             return {}
@@ -237,7 +241,7 @@ class MemoryStore:
         return {uuid: each for uuid, each in found.items() if each != (None, None)}
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. Merges the shards' sorted rows, from the cursor on."""
+        """A page of one namespace's timers, live and finished. Merges the shards' sorted rows, from the cursor on."""
         start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
         cursor = max(start, query.cursor or start)
         rows: list[StoredRow | HistoryRow] = []
@@ -266,7 +270,7 @@ class MemoryStore:
                 yield shard.walk_history(cursor)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
         removed = 0
         while self._expiries and self._expiries[0][0] <= now_us and removed < limit:
             expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
@@ -285,7 +289,7 @@ class MemoryStore:
         return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """See the port."""
+        """With `create`, inserts the namespace; False when it already exists."""
         stored = self._namespaces.get(namespace.name)
         if stored is not None if create else stored is None or stored.version != namespace.version - 1:
             return False
@@ -297,20 +301,21 @@ class MemoryStore:
         return sorted(self._api_keys.values(), key=lambda key: key.key_id)
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """See the port."""
+        """Inserts the key, or replaces the one with its `key_id`."""
         self._api_keys[key.key_id] = key
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """See the port."""
+        """Removes the key and its sign-ins."""
         self._sign_ins = {hash: each for hash, each in self._sign_ins.items() if each.key_id != key_id}
         return self._api_keys.pop(key_id, None) is not None
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """See the port."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
         return self._secrets.setdefault(name, fresh)
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """See the port."""
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
         others = [each for each in self._sign_ins.values() if each.token_hash != sign_in.token_hash]
         others = [each for each in others if each.expires_at > now_us]
         of_key = [each for each in others if each.key_id == sign_in.key_id]
@@ -319,31 +324,31 @@ class MemoryStore:
         self._sign_ins = {each.token_hash: each for each in (*kept, *latest, sign_in)}
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """See the port."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
         return [self._sign_ins[each] for each in set(token_hashes) if each in self._sign_ins]
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """See the port."""
+        """Updates the sign-in's last use, never to an earlier instant."""
         known = self._sign_ins.get(token_hash)
         if known is not None:
             self._sign_ins[token_hash] = known._replace(seen_at=max(seen_at, known.seen_at))
         return known is not None
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """See the port."""
+        """Removes the sign-in."""
         return self._sign_ins.pop(token_hash, None) is not None
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """See the port."""
+        """Stores an entry."""
         self._audit.setdefault(entry.place, entry)
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """See the port."""
+        """At most `limit` entries by (at, entry_id), descending."""
         newest = sorted(self._audit.values(), key=lambda entry: entry.place, reverse=True)
         return [entry for entry in newest if in_audit(query, entry)][: query.limit]
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         old = sorted(place for place in self._audit if place[0] < before_us)[:limit]
         for place in old:
             del self._audit[place]

@@ -118,7 +118,8 @@ class MysqlStore:
         self._edges = LeftEdges()
 
     async def open(self, total_shards: int | None) -> int:
-        """See the port. Makes or brings forward the schema; nodes that start at once take turns."""
+        """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force. Nodes
+        that start at once take turns."""
         if self._lanes:
             raise ConfigError(f"{self._settings.safe_url} is open already")
         writers, loaders, readers = self._sizes
@@ -141,7 +142,7 @@ class MysqlStore:
         return number
 
     async def close(self) -> None:
-        """See the port."""
+        """Waits for calls under way and disconnects."""
         lanes, self._lanes = self._lanes, []
         pools = [lane.pool for lane in lanes] + [pool for pool in (self._loaders, self._readers) if pool is not None]
         self._loaders = self._readers = None
@@ -155,24 +156,25 @@ class MysqlStore:
     # -- ownership
 
     async def shards(self) -> builtins.list[ShardState]:
-        """See the port."""
+        """Every shard that was ever claimed."""
         return await self._load(lambda connection: mysql_read.shards(connection, self._total_shards))
 
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port. A claim waits for a batch of the shard that is still under way, whichever node sent it."""
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. A claim
+        waits for a batch of the shard that is still under way, whichever node sent it."""
         retries = self._limits.undone_retries_max
         return await self._write(
             lambda connection: mysql_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead, retries)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """See the port."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
         return await self._changes(mysql_write.release(shard_id, epoch, owner)) > 0
 
     async def heartbeat(self, member: Member) -> int:
-        """See the port."""
+        """Writes the member row; returns the store's clock in microseconds."""
 
         async def beat(connection: Connection) -> int:
             await mysql_write.changes(connection, mysql_write.heartbeat(member), self._limits.undone_retries_max)
@@ -181,18 +183,20 @@ class MysqlStore:
         return await self._write(beat)
 
     async def members(self) -> builtins.list[Member]:
-        """See the port."""
+        """All member rows."""
         return await self._load(mysql_read.members)
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port."""
+        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
+        that has resumed meanwhile stays."""
         still = b"" if counter is None else b" AND member_counter = %d" % counter
         await self._changes(b"DELETE FROM members WHERE member_incarnation = " + hexed(incarnation) + still)
 
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. One transaction; batches of one shard follow one another."""
+        """Writes the parts of several shards, each shard at most once; durable when it returns. One transaction; batches of
+        one shard follow one another."""
         if not batches:
             return []
         if not self._lanes:
@@ -207,43 +211,44 @@ class MysqlStore:
         )
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
+        that began after the call."""
         bytes_max = self._read_bytes_max
         return await self._load(
             lambda connection: mysql_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
         )
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Suspended rows with key > after, as `load` returns live ones."""
         bytes_max = self._read_bytes_max
         return await self._load(
             lambda connection: mysql_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """See the port."""
+        """What is stored for each uuid; a uuid without any row is absent."""
         if not uuids:
             return {}
         return await self._load(lambda connection: mysql_read.fetch(connection, shard_id, uuids))
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port. A page is read from one snapshot."""
+        """A page of one namespace's timers, live and finished. A page is read from one snapshot."""
         bytes_max = self._read_bytes_max
         return await self._read(lambda connection: mysql_list.list_rows(connection, query, bytes_max))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
         return await self._changes(mysql_write.purge(now_us, limit))
 
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """See the port. By name."""
+        """All namespaces, by name."""
         sql = b"SELECT namespace_record FROM namespaces ORDER BY namespace_name"
         return await self._load(lambda connection: _records(connection, sql, decode_namespace))
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """See the port."""
+        """With `create`, inserts the namespace; False when it already exists."""
         name, record = text(namespace.name), text(encode_namespace(namespace).decode())
         if not create:
             sql = (
@@ -256,52 +261,53 @@ class MysqlStore:
         )
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """See the port. By key_id."""
+        """All API keys, by key_id."""
         sql = b"SELECT key_record FROM api_keys ORDER BY key_id"
         return await self._read(lambda connection: _records(connection, sql, _key_decoder.decode))
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """See the port."""
+        """Inserts the key, or replaces the one with its `key_id`."""
         sql = b"INSERT INTO api_keys VALUES (%b, %b) ON DUPLICATE KEY UPDATE key_record = VALUES(key_record)"
         await self._changes(sql % (text(key.key_id), text(_key_encoder.encode(key).decode())))
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """See the port."""
+        """Removes the key and its sign-ins."""
         return await self._together(mysql_access.delete_api_key(key_id)) > 0
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """See the port."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
         insert = b"INSERT INTO secrets VALUES (%b, %b) ON DUPLICATE KEY UPDATE secret_name = secret_name"
         await self._changes(insert % (text(name), text(fresh)))
         sql = b"SELECT secret_value FROM secrets WHERE secret_name = " + text(name)
         return str((await self._read(lambda connection: connection.rows(sql)))[0][0])
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """See the port."""
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
         await self._together(mysql_access.put_sign_in(sign_in, now_us, keep))
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """See the port."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
         return await self._read(lambda connection: mysql_access.sign_ins(connection, token_hashes))
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """See the port."""
+        """Updates the sign-in's last use, never to an earlier instant."""
         return await self._changes(mysql_access.touch(token_hash, seen_at)) > 0
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """See the port."""
+        """Removes the sign-in."""
         return await self._changes(mysql_access.delete_sign_in(token_hash)) > 0
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """See the port."""
+        """Stores an entry."""
         await self._changes(mysql_access.put_audit(entry))
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """See the port."""
+        """At most `limit` entries by (at, entry_id), descending."""
         return await self._read(lambda connection: mysql_access.audit(connection, query))
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         return await self._changes(mysql_access.purge_audit(before_us, limit))
 
     # -- connections

@@ -31,7 +31,7 @@ def put_sign_in(sign_in: SignIn, now_us: int, keep: int) -> list[bytes]:
 
 
 async def sign_ins(connection: Connection, token_hashes: Sequence[str]) -> list[SignIn]:
-    """See the port."""
+    """The stored sign-ins with these token hashes, expired ones included, in any order."""
     found: list[SignIn] = []
     for hashes in cut([text(each) for each in token_hashes]):
         rows = await connection.rows(b"SELECT * FROM sign_ins WHERE sign_in_token_hash IN " + listed(hashes))
@@ -78,7 +78,7 @@ def purge_audit(before_us: int, limit: int) -> bytes:
 
 
 async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the primary key backwards."""
+    """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
     terms: list[bytes] = []
     if query.actions:
         terms.append(b"audit_action IN " + listed(text(action) for action in sorted(query.actions)))

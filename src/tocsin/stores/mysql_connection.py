@@ -249,13 +249,13 @@ class MysqlPool(Pool[MysqlSettings, Connection]):
         self._bounded = bounded
 
     async def connect(self) -> Connection:
-        """See the base."""
+        """Opens a session with its parameters set."""
         return await connect(self._settings, database=self._database, bounded=self._bounded)
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
-        """See the base. Only the outcome of a COMMIT can be unknown."""
+        """The store error for a driver's error. Only the outcome of a COMMIT can be unknown."""
         return translate_error(error, self._settings.safe_url, in_doubt=connection.in_doubt)
 
     def is_unusable(self, error: BaseException) -> bool:
-        """See the base."""
+        """Whether the connection must be discarded after this error."""
         return is_unusable(error)

@@ -55,7 +55,8 @@ class _Match(NamedTuple):
 
 
 async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
+    """A page of one namespace's timers, live and finished. The first row of every range is read whatever `scan_rows_max`
+    says, so that each call advances."""
     walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)

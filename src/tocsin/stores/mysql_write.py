@@ -212,7 +212,8 @@ async def claim(
     presumed_dead: tuple[bytes, int] | None,
     undone_retries_max: int,
 ) -> int | None:
-    """See the port. The member's row is locked, so that its counter can't move between the comparison and the commit."""
+    """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch. The member's row
+    is locked, so that its counter can't move between the comparison and the commit."""
 
     async def work() -> int | None:
         await connection.run(BEGIN)

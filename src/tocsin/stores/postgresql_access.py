@@ -42,7 +42,7 @@ def audit_values(entry: AuditEntry) -> tuple[Any, ...]:
 
 
 async def audit(connection: Connection, query: AuditQuery) -> list[AuditEntry]:
-    """See the port. Walks the primary key backwards."""
+    """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
     terms: list[str] = []
     values: list[Any] = []
 

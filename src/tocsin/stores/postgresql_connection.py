@@ -110,13 +110,13 @@ class PostgresPool(Pool[PostgresSettings, Connection]):
     translated = (*TRANSLATED, OSError, TimeoutError)
 
     async def connect(self) -> Connection:
-        """See the base."""
+        """Opens a session with its parameters set."""
         return await connect(self._settings)
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
-        """See the base."""
+        """The store error for a driver's error."""
         return translate_error(error, self._settings.safe_url, activity)
 
     def is_unusable(self, error: BaseException) -> bool:
-        """See the base."""
+        """Whether the connection must be discarded after this error."""
         return is_unusable(error)

@@ -25,8 +25,8 @@ _MATCHES = (
 )
 _PLACE = "timer_execute_at, timer_uuid, timer_generation"
 
-#: Parameters: shards to look for live rows in, their row types, shards to look for history in, the place behind which to
-#: begin (three), the last instant, the span, namespace, prefix, tags, statuses, octets of records at most.
+#: Parameters: shards of live rows, their row types, shards of history, the position after which to begin (three values), the
+#: last instant, the span, namespace, prefix, tags, statuses, bytes of records at most.
 LIST = (
     "WITH passed AS ("
     "SELECT timer.* FROM unnest($1::integer[]) AS s (shard), unnest($2::smallint[]) AS k (kind) CROSS JOIN LATERAL ("
@@ -50,7 +50,8 @@ LIST = (
 
 
 async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """See the port. The first row of every range is read whatever `scan_rows_max` says, so that each call advances."""
+    """A page of one namespace's timers, live and finished. The first row of every range is read whatever `scan_rows_max`
+    says, so that each call advances."""
     walk = _Walk(query, bytes_max)
     if not walk.ranges:
         return Listed([], None)
@@ -63,7 +64,7 @@ async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) ->
 
 
 class _Walk:
-    """How far one call has come: everything up to `place` is in `rows` or did not match."""
+    """The progress of one call: everything up to the position `place` is in `rows` or did not match."""
 
     def __init__(self, query: ListQuery, bytes_max: int) -> None:
         start = (INSTANT_MIN if query.execute_after is None else query.execute_after, b"", b"")
@@ -84,7 +85,7 @@ class _Walk:
         self._filters = (query.namespace, query.id_prefix, tags, finished)
 
     async def read(self, connection: Connection, span: int) -> None:
-        """Passes up to `span` rows of each range."""
+        """Reads up to `span` rows of each range."""
         at, uuid, generation = self.place
         begin = (at, uuid or UUID_MIN, generation)
         found = await connection.fetch(

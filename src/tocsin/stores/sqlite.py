@@ -135,7 +135,8 @@ class SqliteStore:
         self.on_checkpoint_error = on_checkpoint_error
 
     async def open(self, total_shards: int | None) -> int:
-        """See the port. Creates the folder and the file if they are missing."""
+        """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force. Creates
+        the folder and the file if they are missing."""
         if self._threads:
             raise ConfigError(f"{self._path} is already open")
         return await asyncio.get_running_loop().run_in_executor(None, self._open, total_shards)
@@ -183,7 +184,7 @@ class SqliteStore:
             self.on_checkpoint_error(translate_error(error, self._path))
 
     async def close(self) -> None:
-        """See the port. Closing the last connection checkpoints the WAL."""
+        """Waits for calls under way and disconnects. Closing the last connection checkpoints the WAL."""
         # The writer is closed last: reading connections can't checkpoint.
         threads, self._threads = self._threads[::-1], []
         checkpointer, self._checkpointer = self._checkpointer, None
@@ -205,81 +206,84 @@ class SqliteStore:
     # -- ownership
 
     async def shards(self) -> builtins.list[ShardState]:
-        """See the port."""
+        """Every shard that was ever claimed."""
         return await self._load(sqlite_read.shards)
 
     async def claim(
         self, shard_id: int, *, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None = None
     ) -> int | None:
-        """See the port."""
+        """Claims the shard: the epoch becomes `expected_epoch` + 1 and the owner `owner`; returns the new epoch."""
         return await self._write(
             lambda connection: sqlite_write.claim(connection, shard_id, expected_epoch, owner, presumed_dead)
         )
 
     async def release(self, shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        """See the port."""
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
         return await self._write(lambda connection: sqlite_write.release(connection, shard_id, epoch, owner))
 
     async def heartbeat(self, member: Member) -> int:
-        """See the port."""
+        """Writes the member row; returns the store's clock in microseconds."""
         await self._write(lambda connection: sqlite_write.put_member(connection, member))
         return await self.now()
 
     async def members(self) -> builtins.list[Member]:
-        """See the port."""
+        """All member rows."""
         return await self._load(sqlite_read.members)
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
-        """See the port."""
+        """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
+        that has resumed meanwhile stays."""
         sql = "DELETE FROM members WHERE member_incarnation = ?1 AND (?2 IS NULL OR member_counter = ?2)"
         await self._write(lambda connection: _changes(connection, sql, incarnation, counter))
 
     # -- timers
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
-        """See the port. One transaction, one fsync."""
+        """Writes the parts of several shards, each shard at most once; durable when it returns. One transaction, one
+        fsync."""
         if not batches:
             return []
         return await self._write(lambda connection: sqlite_write.apply(connection, batches))
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
+        that began after the call."""
         bytes_max = self._read_bytes_max
         return await self._load(
             lambda connection: sqlite_read.load(connection, LIVE, shard_id, after, up_to, limit, bytes_max)
         )
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        """See the port."""
+        """Suspended rows with key > after, as `load` returns live ones."""
         bytes_max = self._read_bytes_max
         return await self._load(
             lambda connection: sqlite_read.load(connection, SUSPENDED, shard_id, after, KEY_MAX, limit, bytes_max)
         )
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-        """See the port."""
+        """What is stored for each uuid; a uuid without any row is absent."""
         return await self._load(lambda connection: sqlite_read.fetch(connection, shard_id, uuids))
 
     async def list(self, query: ListQuery) -> Listed:
-        """See the port."""
+        """A page of one namespace's timers, live and finished."""
         bytes_max = self._read_bytes_max
         return await self._read(
             lambda connection: _snapshot(connection, lambda: sqlite_list.list_rows(connection, query, bytes_max))
         )
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` history rows with expires_at ≤ now_us and returns how many."""
         return await self._write(lambda connection: sqlite_write.purge_history(connection, now_us, limit))
 
     # -- administration
 
     async def namespaces(self) -> builtins.list[Namespace]:
-        """See the port. By name."""
+        """All namespaces, by name."""
         sql = "SELECT namespace_record FROM namespaces ORDER BY namespace_name"
         return [decode_namespace(record) for record in await self._records(sql)]
 
     async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """See the port."""
+        """With `create`, inserts the namespace; False when it already exists."""
         record = encode_namespace(namespace).decode()
         if create:
             sql = "INSERT INTO namespaces (namespace_record, namespace_name) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -292,22 +296,23 @@ class SqliteStore:
         return await self._write(lambda connection: _changes(connection, sql, record, namespace.name, former) > 0)
 
     async def api_keys(self) -> builtins.list[ApiKey]:
-        """See the port. By key_id."""
+        """All API keys, by key_id."""
         sql = "SELECT key_record FROM api_keys ORDER BY key_id"
         return [_key_decoder.decode(record) for record in await self._records(sql)]
 
     async def put_api_key(self, key: ApiKey) -> None:
-        """See the port."""
+        """Inserts the key, or replaces the one with its `key_id`."""
         sql = "INSERT OR REPLACE INTO api_keys (key_id, key_record) VALUES (?, ?)"
         record = _key_encoder.encode(key).decode()
         await self._write(lambda connection: _changes(connection, sql, key.key_id, record))
 
     async def delete_api_key(self, key_id: str) -> bool:
-        """See the port."""
+        """Removes the key and its sign-ins."""
         return await self._write(lambda connection: sqlite_access.delete_api_key(connection, key_id))
 
     async def shared_secret(self, name: str, fresh: str) -> str:
-        """See the port."""
+        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
+        stored."""
 
         def kept(connection: apsw.Connection) -> str:
             connection.execute("INSERT INTO secrets VALUES (?, ?) ON CONFLICT DO NOTHING", (name, fresh))
@@ -316,32 +321,32 @@ class SqliteStore:
         return await self._write(kept)
 
     async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """See the port."""
+        """Stores a sign-in, or replaces the one with its `token_hash`."""
         await self._write(lambda connection: sqlite_access.put_sign_in(connection, sign_in, now_us, keep))
 
     async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """See the port."""
+        """The stored sign-ins with these token hashes, expired ones included, in any order."""
         return await self._read(lambda connection: sqlite_access.sign_ins(connection, token_hashes))
 
     async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """See the port."""
+        """Updates the sign-in's last use, never to an earlier instant."""
         return await self._write(lambda connection: _changes(connection, sqlite_access.TOUCH, token_hash, seen_at) > 0)
 
     async def delete_sign_in(self, token_hash: str) -> bool:
-        """See the port."""
+        """Removes the sign-in."""
         sql = "DELETE FROM sign_ins WHERE sign_in_token_hash = ?"
         return await self._write(lambda connection: _changes(connection, sql, token_hash) > 0)
 
     async def put_audit(self, entry: AuditEntry) -> None:
-        """See the port."""
+        """Stores an entry."""
         await self._write(lambda connection: sqlite_access.put_audit(connection, entry))
 
     async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """See the port."""
+        """At most `limit` entries by (at, entry_id), descending."""
         return await self._read(lambda connection: sqlite_access.audit(connection, query))
 
     async def purge_audit(self, before_us: int, limit: int) -> int:
-        """See the port."""
+        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
         return await self._write(lambda connection: _changes(connection, sqlite_access.PURGE_AUDIT, before_us, limit))
 
     # -- threads

@@ -146,7 +146,8 @@ class _Source:
 
 
 def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """See the port. The first chunk of every range is read whatever `scan_rows_max` says, so that each call advances.
+    """A page of one namespace's timers, live and finished. The first chunk of every range is read whatever `scan_rows_max`
+    says, so that each call advances.
 
     The caller's read transaction covers the whole call, so that a row that moves meanwhile is neither returned twice nor
     missed.
