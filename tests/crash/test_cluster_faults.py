@@ -45,7 +45,7 @@ async def test_a_killed_node_is_replaced_by_the_others(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
-async def test_a_node_that_stood_still_can_do_no_harm(
+async def test_frozen_node_does_no_harm_after_it_resumes(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -75,7 +75,7 @@ async def test_a_node_that_stood_still_can_do_no_harm(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_the_database_restarts_in_the_middle(
+async def test_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     server, url = await own_database(request, database)

@@ -230,7 +230,7 @@ def _as_known(row: Row, number: int) -> Known:
 
 
 @pytest.mark.parametrize("first", range(0, 1_000, _CHUNK))
-def test_every_create_is_answered_as_a_perfect_memory_would(first: int) -> None:
+def test_every_create_is_answered_as_by_a_reference_model(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         try:
             Run(seed).run()

@@ -23,7 +23,7 @@ MUTATIONS = [
         "an operation that the store refused is forgotten",
         5,
         drop(WINDOW + "refuse", "self._refused"),
-        caught_by=_WINDOW + "test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten",
+        caught_by=_WINDOW + "test_refused_retry_neither_fires_nor_is_lost",
     ),
     # commits
     mutation("a commit does not enter the window", 8, never(WINDOW + "committed", "stays.key")),
@@ -38,13 +38,13 @@ MUTATIONS = [
         "a commit keeps the states before its row",
         8,
         drop(WINDOW + "committed", "self._forget_former"),
-        caught_by=_WINDOW + "test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor",
+        caught_by=_WINDOW + "test_row_loaded_before_its_commit_is_confirmed_supersedes_former_states",
     ),
     mutation(
         "a superseded result is not reinstated once its row is durable",
         10,
         only_if(WINDOW + "committed", "self._reinstate", condition="op.uuid not in batch.final"),
-        caught_by=_WINDOW + "test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit",
+        caught_by=_WINDOW + "test_result_superseded_by_its_own_rows_write_counts_after_the_commit",
     ),
     # loads
     mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._changed_since_load")),
@@ -184,7 +184,7 @@ MUTATIONS = [
         "not-pending replies do not wait for the finished delete",
         16,
         drop(WINDOW + "_resolve", "batch.relied_on"),
-        caught_by=_WINDOW + "test_not_pending_is_said_only_with_the_delete_of_what_has_finished",
+        caught_by=_WINDOW + "test_not_pending_reply_commits_with_the_finished_delete",
     ),
     mutation(
         "a write that waited is written after its deadline",

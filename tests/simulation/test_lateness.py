@@ -35,7 +35,7 @@ def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, s
     assert max(late.values()) < LATE_S_MAX
 
 
-def test_suspended_timers_come_back_without_being_suspended_again_and_again() -> None:
+def test_resumed_timers_are_not_suspended_repeatedly() -> None:
     crowd = Crowd(shards=1, window_timers_max=200, destination_in_flight_max=20)
     for i in range(500):
         crowd.keep(f"h{i}", f"hung{i % 2}", -60 + i / 1_000, timeout_s=5.0)
@@ -56,7 +56,7 @@ def test_suspended_timers_come_back_without_being_suspended_again_and_again() ->
     assert max(suspensions.values()) <= 6
 
 
-def test_what_comes_back_little_by_little_does_not_have_everything_read_each_time() -> None:
+def test_gradual_resumption_does_not_read_all_suspended_rows_each_time() -> None:
     crowd = Crowd(shards=1, window_timers_max=2_000, destination_in_flight_max=10)
     for i in range(30_000):
         crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", suspended="namespace:b")
@@ -101,7 +101,7 @@ def test_one_namespace_alone_uses_nearly_all_slots() -> None:
     crowd.run(2, count)
 
 
-def test_what_was_not_sent_is_sent_in_a_moment_and_counts_for_nothing() -> None:
+def test_unsent_attempt_is_repeated_soon_and_not_counted() -> None:
     crowd = Crowd()
     crowd.receivers.unsent["fine"] = 30
     for i in range(20):

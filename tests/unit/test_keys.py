@@ -51,7 +51,7 @@ def key(
         (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
     ],
 )
-def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
+def test_key_cannot_create_a_key_with_more_rights(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
     reason = reason_refused(made, maker)
     assert (reason is None) == (why_not is None), reason
     if why_not is not None:
@@ -71,19 +71,19 @@ def test_a_key_makes_none_that_may_more_than_itself(maker: ApiKey, made: ApiKey,
         (KeySpec(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
-def test_bad_wishes_are_refused_with_all_bad_fields(wanted: KeySpec, paths: list[str]) -> None:
+def test_invalid_key_is_refused_with_all_bad_fields(wanted: KeySpec, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         make(wanted, NOW)
     assert [error.path for error in refused.value.errors] == paths
 
 
-def test_the_secret_is_known_by_its_hash_alone() -> None:
+def test_only_the_secrets_hash_is_stored() -> None:
     made, secret = make(KeySpec(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
 
-def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
+def test_only_covered_keys_are_listed_and_revoked() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -116,7 +116,7 @@ def test_only_keys_within_ones_own_are_seen_and_revoked() -> None:
     asyncio.run(run())
 
 
-def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
+def test_key_is_removed_if_its_audit_entry_fails() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -131,7 +131,7 @@ def test_a_key_that_can_not_be_written_down_is_not_left() -> None:
     asyncio.run(run())
 
 
-def test_there_is_an_end_to_keys() -> None:
+def test_number_of_keys_is_limited() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)

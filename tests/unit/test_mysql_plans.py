@@ -100,14 +100,14 @@ async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, in
     return steps
 
 
-async def test_loads_go_along_the_key(session: Connection) -> None:
+async def test_loads_use_the_primary_key(session: Connection) -> None:
     for each_max in (None, 16_000):
         for first, last in (((3, uuid_of(2)), (900, uuid_of(4))), ((5, uuid_of(1)), (5, uuid_of(2)))):
             statement = mysql_read.page(LIVE, 1, first, last, 100, each_max)
             assert await plan(session, statement) == [("timers", "PRIMARY", PLACE)]
 
 
-async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Connection) -> None:
+async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(session: Connection) -> None:
     statement = mysql_read.by_uuid(1, [uuid_of(1), uuid_of(2)])
     *others, newest = await plan(session, statement)
     assert others == [
@@ -120,7 +120,7 @@ async def test_fetches_go_by_uuid_and_take_the_newest_history_row(session: Conne
     assert newest in [("history", "history_by_uuid", size) for size in (SHARD + FINISHED_UUID, whole)]
 
 
-async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
+async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
     assert await plan(session, mysql_read.shard_rows(range(4))) == [("timers", "PRIMARY", PLACE)]
     for count in (1, 2, 64):
         fence = mysql_write.fence([replace(BATCH, shard_id=shard_id) for shard_id in range(count)])
@@ -128,7 +128,7 @@ async def test_shard_rows_are_named_one_by_one(session: Connection) -> None:
     assert await plan(session, mysql_write.release(1, 1, ALICE)) == [("timers", "PRIMARY", PLACE)]
 
 
-async def test_deletes_go_by_their_keys(session: Connection) -> None:
+async def test_deletes_use_their_indexes(session: Connection) -> None:
     (ranged,) = mysql_write.range_deletes([BATCH], {1: (2, uuid_of(1))}, 100)
     assert await plan(session, ranged) == [("timers", "PRIMARY", PLACE)]
     few, many = (mysql_write.uuid_delete(1, [hexed(uuid_of(i)) for i in range(count)]) for count in (4, 1_000))
@@ -139,7 +139,7 @@ async def test_deletes_go_by_their_keys(session: Connection) -> None:
     assert await plan(session, mysql_write.purge(500, 100)) == [("history", "history_by_expiry", AT)]
 
 
-async def test_lists_read_each_range_in_order_from_its_place(session: Connection) -> None:
+async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
     recorder: Any = Recorder(session)
     cursor = (5, uuid_of(1), b"g" * 32)
     await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
@@ -158,7 +158,7 @@ _FOREIGN = re.compile(
 )
 
 
-async def test_no_statement_needs_what_tidb_lacks(store: MysqlStore) -> None:
+async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:
     session = await connect(store._settings)
     recorder: Any = Recorder(session)
     batch = await claimed(store, 1)

@@ -58,7 +58,7 @@ async def opened(*, exclusive: bool) -> tuple[Node, Gated]:
 
 
 @pytest.mark.parametrize("by_itself", [False, True])
-async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> None:
+async def test_read_that_began_before_a_change_does_not_undo_it(by_itself: bool) -> None:
     """A namespace that was paused would ring until the next reading."""
     node, store = await opened(exclusive=True)
     gate = store.reading = Gate()
@@ -78,7 +78,7 @@ async def test_a_reading_of_before_does_not_undo_a_change(by_itself: bool) -> No
     assert node.context.namespaces["default"].retention_us == 7
 
 
-async def test_a_reading_of_before_does_not_undo_a_later_one() -> None:
+async def test_read_that_began_earlier_does_not_undo_a_later_read() -> None:
     node, store = await opened(exclusive=False)
     gate = store.reading = Gate()
     earlier = asyncio.create_task(node.supervisor._read_namespaces())
@@ -92,7 +92,7 @@ async def test_a_reading_of_before_does_not_undo_a_later_one() -> None:
     assert node.context.namespaces["default"].paused
 
 
-async def test_changes_at_two_nodes_at_once_both_count() -> None:
+async def test_concurrent_changes_on_two_nodes_both_apply() -> None:
     one, store = await opened(exclusive=False)
     other = Node(store)
     gate = store.writing = Gate()
@@ -106,7 +106,7 @@ async def test_changes_at_two_nodes_at_once_both_count() -> None:
     assert await store.namespaces() == [changed]
 
 
-async def test_a_change_that_is_always_overtaken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_change_that_always_conflicts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     node, store = await opened(exclusive=False)
 
     async def overtaken(namespace: Namespace, *, create: bool) -> bool:
@@ -120,7 +120,7 @@ async def test_a_change_that_is_always_overtaken_is_refused(monkeypatch: pytest.
     assert not node.context.namespaces["default"].paused
 
 
-async def test_two_changes_at_once_both_count() -> None:
+async def test_concurrent_changes_on_one_node_both_apply() -> None:
     node, store = await opened(exclusive=True)
     gate = store.writing = Gate()
     one = asyncio.create_task(node.service.update_namespace("default", paused=True))
@@ -134,7 +134,7 @@ async def test_two_changes_at_once_both_count() -> None:
     assert (stored.paused, stored.history) == (True, HistoryMode.NONE)
 
 
-async def test_a_reading_that_fails_answers_nobody_else() -> None:
+async def test_failed_read_answers_only_its_own_waiters() -> None:
     """Whoever waited for it would be told that a namespace of another node doesn't exist."""
     node, store = await opened(exclusive=False)
     known = node.context.namespaces["default"]
@@ -151,7 +151,7 @@ async def test_a_reading_that_fails_answers_nobody_else() -> None:
     assert [type(answer) for answer in answers] == [Unavailable, TimerNotFound, TimerNotFound, TimerNotFound]
 
 
-async def test_names_of_the_servers_own_namespaces_are_refused_to_clients() -> None:
+async def test_clients_cannot_create_reserved_namespaces() -> None:
     node, _ = await opened(exclusive=True)
     with pytest.raises(InvalidInput, match="reserved"):
         await node.service.create_namespace("tocsin.agent")

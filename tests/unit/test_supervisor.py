@@ -130,12 +130,12 @@ async def node() -> AsyncIterator[Node]:
     await node.supervisor.kill()
 
 
-async def test_alone_it_takes_everything_at_once(node: Node) -> None:
+async def test_single_node_claims_every_shard_at_once(node: Node) -> None:
     await node.step()
     assert node.owned == {0, 1, 2, 3}
 
 
-async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -> None:
+async def test_second_node_waits_before_it_claims_its_share(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.seconds(5, alive=(OTHER,))
     assert node.owned == set()
@@ -145,7 +145,7 @@ async def test_beside_another_it_watches_first_and_takes_its_share(node: Node) -
     assert 0 < len(share) < 4
 
 
-async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(node: Node) -> None:
+async def test_shards_of_a_dead_node_are_claimed_with_its_last_heartbeat_counter(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -157,7 +157,7 @@ async def test_shards_of_the_dead_are_claimed_by_the_counter_that_stood_still(no
     assert {evidence for _, evidence in node.store.claims} == {(OTHER, 6)}
 
 
-async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) -> None:
+async def test_node_that_paused_presumes_no_other_dead(node: Node) -> None:
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -167,7 +167,7 @@ async def test_who_stood_still_itself_has_seen_nobody_stand_still(node: Node) ->
     assert node.store.claims == []
 
 
-async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -> None:
+async def test_shard_of_a_living_owner_is_not_claimed(node: Node) -> None:
     """However it came to think of it: whoever decides earlier may know less than whoever claims."""
     await node.beat_of(OTHER)
     await node.store.claim(0, expected_epoch=0, owner=OTHER)
@@ -178,7 +178,7 @@ async def test_a_living_owner_is_not_claimed_from_without_evidence(node: Node) -
     assert (await node.store.shards())[0] == ShardState(0, 1, OTHER)
 
 
-async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
+async def test_member_that_resumes_while_its_row_is_removed_stays(node: Node) -> None:
     await node.step()
     await node.beat_of(OTHER)
     await node.seconds(60)
@@ -193,7 +193,7 @@ async def test_who_wakes_while_it_is_being_forgotten_stays(node: Node) -> None:
     assert OTHER in {member.incarnation for member in await node.store.members()}
 
 
-async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: Node) -> None:
+async def test_dead_member_is_removed_unless_it_owns_a_shard(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.beat_of(THIRD, "t")
     await node.store.claim(0, expected_epoch=0, owner=THIRD)
@@ -204,7 +204,7 @@ async def test_who_is_gone_for_good_is_forgotten_unless_it_owns_something(node: 
     assert {member.incarnation for member in await node.store.members()} == {OWN, THIRD}
 
 
-async def test_while_its_heartbeats_fail_it_neither_claims_nor_releases(node: Node) -> None:
+async def test_node_without_heartbeats_neither_claims_nor_releases(node: Node) -> None:
     await node.step()
     node.store.down = True
     await node.seconds(3)
@@ -217,7 +217,7 @@ async def test_while_its_heartbeats_fail_it_neither_claims_nor_releases(node: No
     assert not node.supervisor._settled(node.clock.boottime_us())
 
 
-async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(node: Node) -> None:
+async def test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired(node: Node) -> None:
     await node.step()
     await node.seconds(20, stops=True)
     assert node.supervisor.dispatcher.paused_reason == "lease"
@@ -229,7 +229,7 @@ async def test_after_the_lease_had_lapsed_it_rings_for_nothing_that_others_took(
 
 
 @pytest.mark.parametrize("jump_s", [-30, -1, 1, 30])
-async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s: int) -> None:
+async def test_dispatch_pauses_after_a_clock_jump_until_the_clock_is_right(jump_s: int) -> None:
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.step()
@@ -245,7 +245,7 @@ async def test_a_clock_that_jumped_rings_nothing_until_it_is_right_again(jump_s:
     await node.supervisor.kill()
 
 
-async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_when_it_is_right() -> None:
+async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right() -> None:
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.beat_of(OTHER)
@@ -271,7 +271,7 @@ async def test_whose_clock_stays_off_hands_over_to_others_and_takes_its_share_wh
     await node.supervisor.kill()
 
 
-async def test_whose_clock_is_off_from_the_start_takes_nothing_where_there_are_others() -> None:
+async def test_node_that_starts_with_a_wrong_clock_claims_nothing_beside_others() -> None:
     node = Node(store_clock=FakeClock(now_us=FakeClock().now_us() + 30 * SECOND))
     await node.beat_of(OTHER)
     await node.seconds(8, alive=(OTHER,))
@@ -280,7 +280,7 @@ async def test_whose_clock_is_off_from_the_start_takes_nothing_where_there_are_o
     await node.supervisor.kill()
 
 
-async def test_whose_clock_is_off_keeps_its_shards_where_there_is_nobody_else() -> None:
+async def test_single_node_with_a_wrong_clock_keeps_its_shards() -> None:
     """As where it is the store's clock that is wrong: writes go on, and nothing rings early."""
     truth = FakeClock()
     node = Node(store_clock=truth)
@@ -293,7 +293,7 @@ async def test_whose_clock_is_off_keeps_its_shards_where_there_is_nobody_else() 
     await node.supervisor.kill()
 
 
-async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() -> None:
+async def test_stores_clock_is_confirmed_until_the_nodes_was_right_once() -> None:
     truth = FakeClock(boottime_us=7)
     node = Node(store_clock=truth)
     clock = ConfirmedClock(node.clock, node.context.limits.clock_skew_max_us)
@@ -310,7 +310,7 @@ async def test_what_time_it_is_the_store_tells_until_the_clock_was_right_once() 
     await node.supervisor.kill()
 
 
-async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> None:
+async def test_lost_claim_is_retried_after_a_pause(node: Node) -> None:
     await node.step()
     shard = node.supervisor.shards[1]
     await node.store.claim(1, expected_epoch=1, owner=OTHER)
@@ -321,7 +321,7 @@ async def test_a_claim_that_was_lost_is_not_tried_again_at_once(node: Node) -> N
     assert 0 < node.supervisor._backing_off_until[1] - node.clock.boottime_us() <= node.context.limits.claim_backoff_us
 
 
-async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
+async def test_nodes_with_one_name_never_own_a_shard_twice(node: Node) -> None:
     """The one with the smaller incarnation owns nothing, until the other is gone."""
     for _ in range(6):
         await node.beat_of(OTHER, "n")
@@ -333,7 +333,7 @@ async def test_two_nodes_of_one_name_share_nothing_twice(node: Node) -> None:
     assert node.owned == {0, 1, 2, 3}
 
 
-async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_what_is_free(node: Node) -> None:
+async def test_node_without_heartbeats_claims_neither_dead_nodes_nor_free_shards(node: Node) -> None:
     """They hang: nobody has said that they failed."""
     await node.beat_of(OTHER)
     for shard in range(4):
@@ -351,7 +351,7 @@ async def test_without_heartbeats_it_claims_nothing_neither_from_the_dead_nor_wh
     assert node.store.claims == []
 
 
-async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node) -> None:
+async def test_failed_or_late_heartbeat_restarts_the_stability_period(node: Node) -> None:
     def settled() -> bool:
         return node.supervisor._settled(node.clock.boottime_us())
 
@@ -371,7 +371,7 @@ async def test_a_heartbeat_that_failed_or_came_late_has_it_watch_anew(node: Node
     assert settled()
 
 
-async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_lapsed(node: Node) -> None:
+async def test_shard_released_in_its_name_is_dropped_after_the_lease_expired(node: Node) -> None:
     """A release of which nobody heard has landed: the epoch is the same, the owner isn't."""
     await node.step()
     await node.store.release(2, epoch=1, owner=OWN)
@@ -380,7 +380,7 @@ async def test_what_was_given_back_in_its_name_is_not_kept_after_the_lease_had_l
     assert node.owned == {0, 1, 3}
 
 
-async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_have_the_shard(node: Node) -> None:
+async def test_unconfirmed_claim_is_released_when_another_node_should_own_the_shard(node: Node) -> None:
     await node.beat_of(OTHER)
     await node.seconds(7, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
@@ -391,7 +391,7 @@ async def test_a_claim_that_landed_unheard_is_given_back_when_another_should_hav
     assert theirs not in node.owned
 
 
-async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> None:
+async def test_claim_that_succeeds_while_the_node_closes_is_released(node: Node) -> None:
     claim = node.store.claim
 
     async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
@@ -404,7 +404,7 @@ async def test_a_claim_that_comes_as_the_node_ends_is_given_back(node: Node) -> 
     assert {state.owner for state in await node.store.shards()} == {None}
 
 
-async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: Node) -> None:
+async def test_claim_that_succeeds_during_lease_renewal_is_kept(node: Node) -> None:
     """What was read before it says nothing of it."""
     await node.step()
     shard = node.supervisor.shards[0]
@@ -417,7 +417,7 @@ async def test_a_claim_that_succeeds_while_the_lease_is_renewed_is_kept(node: No
     assert (await node.store.shards())[0] == ShardState(0, shard.window.epoch, OWN)
 
 
-async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node) -> None:
+async def test_claim_under_release_is_not_used_again(node: Node) -> None:
     """By a look that began before it had been given back: another may have the shard by then."""
     await node.beat_of(OTHER)
     await node.seconds(6, alive=(OTHER,))
@@ -441,7 +441,7 @@ async def test_a_claim_that_is_being_given_back_is_not_taken_up_again(node: Node
     assert (await node.store.shards())[theirs] == ShardState(theirs, window.epoch, OWN)
 
 
-async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release(node: Node) -> None:
+async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node: Node) -> None:
     service = TimerService(node.context, node.supervisor, namespace_num_shards=1, retention_us=SECOND)
     node.context.namespaces["a"] = Namespace("a", 4, 0, 0)
     timer = Timer("a", "t", 0, "http://h/", 0, 0)
@@ -474,7 +474,7 @@ async def test_what_needs_format_2_waits_for_the_last_node_of_an_earlier_release
     assert rotated.signing.at(rotated.updated_at) == ("four", "three")
 
 
-async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
+async def test_claims_of_many_shards_do_not_delay_heartbeats() -> None:
     class Counted(SharedStore):
         """How many claims are under way at once."""
 
@@ -497,7 +497,7 @@ async def test_claims_of_many_shards_leave_the_store_to_heartbeats() -> None:
     await node.supervisor.kill()
 
 
-async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_many_results_wait() -> None:
+async def test_exclusive_store_without_writes_pauses_dispatch_at_the_results_limit() -> None:
     node = Node()
     node.store.capabilities = Capabilities(exclusive=True)
     await node.step()
@@ -518,14 +518,14 @@ async def test_a_store_of_its_own_that_takes_no_writes_lets_it_fire_until_too_ma
     await node.supervisor.kill()
 
 
-async def test_a_shared_store_that_takes_no_writes_ends_the_lease(node: Node) -> None:
+async def test_shared_store_without_writes_ends_the_node_lease(node: Node) -> None:
     await node.step()
     node.store.down = True
     await node.seconds(3)
     assert node.supervisor.dispatcher.paused_reason == "lease"
 
 
-async def test_a_node_that_meets_a_newer_records_format_leaves_its_shards_to_others() -> None:
+async def test_node_that_reads_a_newer_record_format_leaves_its_shards_to_others() -> None:
     node = Node()
     await node.step()
     epoch = node.supervisor.shards[0].last_epoch

@@ -92,7 +92,7 @@ class Bench:
         return self.store._shards[0].live
 
 
-def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() -> None:
+def test_bisected_batch_includes_the_finished_timer_that_it_rewrites() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -105,7 +105,7 @@ def test_a_part_of_a_failed_batch_takes_the_finished_timer_that_it_rewrites() ->
     assert UUID in bench.stored()
 
 
-def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None:
+def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench = Bench()
     bench.create(5, OTHER)
     bench.create(10)
@@ -120,7 +120,7 @@ def test_not_pending_is_said_only_with_the_delete_of_what_has_finished() -> None
     assert OTHER in bench.stored()
 
 
-def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -> None:
+def test_row_loaded_before_its_commit_is_confirmed_supersedes_former_states() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -137,7 +137,7 @@ def test_what_a_load_brought_before_the_commits_answer_leaves_no_predecessor() -
     assert bench.finish()
 
 
-def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_commit() -> None:
+def test_result_superseded_by_its_own_rows_write_counts_after_the_commit() -> None:
     bench = Bench()
     bench.create(10)
     batch = bench.assemble()
@@ -151,7 +151,7 @@ def test_an_answer_overruled_by_the_write_that_made_its_row_decides_after_the_co
     assert not bench.window.awaiting_write
 
 
-def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None:
+def test_refused_retry_neither_fires_nor_is_lost() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -165,7 +165,7 @@ def test_a_retry_that_the_store_refuses_neither_rings_nor_is_forgotten() -> None
     assert bench.window.next_key() == (30, UUID)
 
 
-def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_again() -> None:
+def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -179,7 +179,7 @@ def test_a_row_about_to_be_suspended_does_not_ring_although_a_load_brings_it_aga
     assert bench.window.due(100) is None
 
 
-def test_what_is_put_back_waits_for_its_instant_again() -> None:
+def test_deferred_row_that_is_put_back_waits_for_its_instant() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -192,7 +192,7 @@ def test_what_is_put_back_waits_for_its_instant_again() -> None:
     assert bench.window.due(10) is row
 
 
-def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
+def test_result_that_arrives_during_its_hand_over_counts() -> None:
     """The answer comes while the batch is written that leaves the attempt to this node."""
     bench = Bench()
     bench.create(10)
@@ -208,7 +208,7 @@ def test_a_result_that_meets_the_hand_over_of_its_attempt_counts() -> None:
     assert UUID not in bench.stored()
 
 
-def test_a_result_of_an_attempt_handed_over_decides_nothing_once_the_timer_was_changed() -> None:
+def test_handed_over_result_is_ignored_after_the_timer_changed() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -227,7 +227,7 @@ def nested(levels: int) -> msgspec.Raw:
     return msgspec.Raw(b"[" * levels + b"]" * levels)
 
 
-def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
+def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
     """An earlier release stored what it got."""
     bench = Bench()
     timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
@@ -243,7 +243,7 @@ def test_an_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -
     assert bench.stored()[UUID].record == record
 
 
-def test_a_write_that_no_record_can_be_made_of_is_refused_alone() -> None:
+def test_write_that_cannot_be_encoded_is_refused_alone() -> None:
     bench = Bench()
     op = bench.create(10)
     assert op.timer is not None
@@ -256,7 +256,7 @@ def test_a_write_that_no_record_can_be_made_of_is_refused_alone() -> None:
     assert bench.stored().keys() == {OTHER}
 
 
-def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reason() -> None:
+def test_retry_that_cannot_be_encoded_suspends_its_timer_with_the_reason() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -269,7 +269,7 @@ def test_a_retry_that_no_record_can_be_made_of_suspends_its_timer_with_the_reaso
     assert not bench.window.retrying and not bench.window.awaiting_write and not bench.window.has_work()
 
 
-def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
+def test_finished_timer_whose_history_cannot_be_encoded_is_deleted_without_history() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -282,7 +282,7 @@ def test_a_finished_timer_that_no_history_can_be_made_of_ends_without() -> None:
     assert [uuid for uuid, _ in batch.unusable] == [UUID]
 
 
-def test_a_wait_begins_with_the_instant_or_with_acceptance_if_that_is_later() -> None:
+def test_wait_counts_from_the_later_of_instant_and_acceptance() -> None:
     bench = Bench()
     accepted = {UUID: (100, 5_000), OTHER: (4_000, 0)}
     for uuid, (at, accepted_at) in accepted.items():
@@ -313,7 +313,7 @@ def keyed(
     return op
 
 
-def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
+def test_idempotency_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
@@ -334,7 +334,7 @@ def test_a_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     assert UUID not in bench.stored()
 
 
-def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
+def test_two_creates_with_one_key_in_one_batch_write_once() -> None:
     bench = Bench()
     first = keyed(bench, "k", at=10)
     keyed(bench, "k", at=20)
@@ -349,7 +349,7 @@ def test_two_creates_of_one_key_in_one_batch_are_one() -> None:
     assert bench.stored()[UUID].execute_at == 10
 
 
-def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
+def test_create_that_is_assembled_again_stores_its_key_once() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
@@ -359,7 +359,7 @@ def test_a_create_that_is_assembled_again_remembers_its_key_once() -> None:
     assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]
 
 
-def test_a_create_that_finds_its_timer_in_flight_lets_the_result_count() -> None:
+def test_create_that_keeps_a_timer_in_flight_does_not_supersede_its_result() -> None:
     bench = Bench()
     keyed(bench, "k")
     bench.commit(bench.assemble())
@@ -375,7 +375,7 @@ def test_a_create_that_finds_its_timer_in_flight_lets_the_result_count() -> None
     assert not bench.stored()
 
 
-def test_a_record_that_cannot_be_read_is_kept_from_all_but_who_replaces_it() -> None:
+def test_undecodable_record_is_overwritten_only_by_a_replacing_create() -> None:
     bench = Bench()
     row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b"?")
     bench.store._shards[0].upsert([row])
@@ -389,7 +389,7 @@ def test_a_record_that_cannot_be_read_is_kept_from_all_but_who_replaces_it() -> 
     assert decode_record(bench.stored()[UUID].record).keys == (CreateKey("k", "b"),)
 
 
-def test_a_record_of_a_newer_release_is_nobodys_to_replace_by_a_key_that_it_may_hold() -> None:
+def test_create_with_a_key_does_not_replace_a_newer_releases_record() -> None:
     bench = Bench()
     row = StoredRow(50_000, UUID, generation(1, OWNER, 1), "n", "t", (), b'{"v":3}')
     bench.store._shards[0].upsert([row])

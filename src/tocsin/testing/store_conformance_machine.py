@@ -184,7 +184,7 @@ class MachineConformance(StoreSuite):
 
     examples = 60
 
-    def test_random_histories_look_like_the_memory(self) -> None:
+    def test_random_histories_match_the_memory_store(self) -> None:
         suite = self
 
         class Machine(_Machine):

@@ -55,7 +55,7 @@ async def created(servers: list[ServerProcess], url: str, name: str, in_us: int)
             await asyncio.sleep(0.02)
 
 
-async def test_timers_ring_once_created_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
+async def test_timers_fire_after_create_and_after_sigkill(tmp_path: Path, database_url: str) -> None:
     inbox = Inbox()
     server = ServerProcess(tmp_path / "data", "--store", database_url, env=QUICK)
     async with Receiver(inbox) as receiver:

@@ -33,7 +33,7 @@ def settings(port: int) -> MysqlSettings:
     )
 
 
-def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None:
+def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> None:
     """As a balancer does that has no server behind it. A wrong setting ends the process."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -70,7 +70,7 @@ def test_whoever_hangs_up_at_once_is_out_of_reach_and_no_wrong_setting() -> None
     assert outcomes == {StoreUnavailable: TRIES}
 
 
-async def test_a_package_that_the_password_needs_is_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_authentication_that_needs_a_package_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(**arguments: object) -> None:
         raise RuntimeError(
             "'cryptography' package is required for sha256_password or caching_sha2_password auth methods"

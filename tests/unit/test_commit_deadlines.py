@@ -29,7 +29,7 @@ class Stalling(MemoryStore):
         return await super().apply(batches)
 
 
-async def test_whoever_waits_for_a_store_that_does_not_answer_hears_in_time() -> None:
+async def test_clients_are_answered_at_their_deadline_while_the_store_hangs() -> None:
     store = Stalling()
     await store.open(1)
     node = Node(store, write_timeout_us=PATIENCE_US)

@@ -18,7 +18,7 @@ from tocsin.ports.store import Found, Member, ShardBatch
 OTHER = b"o" * 16
 
 
-def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
+def test_deferred_timer_is_not_early_after_the_clock_is_set_back() -> None:
     crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1)
     for i in range(2):
         crowd.keep(f"t{i}", "hung", 5, timeout_s=0.3)
@@ -34,7 +34,7 @@ def test_what_waits_while_the_clock_is_set_back_is_not_called_early() -> None:
     assert all(call.invocation.fired_at >= call.invocation.execute_at for call in crowd.receivers.calls)
 
 
-def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> None:
+def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> None:
     crowd = Crowd(callbacks_in_flight_max=5)
     for i in range(5):
         crowd.keep(f"h{i}", f"hung{i}", 5, timeout_s=2 + i)
@@ -54,7 +54,7 @@ def test_a_destination_is_forgotten_whose_last_waiting_timer_was_canceled() -> N
     assert "w" not in {call.invocation.timer_id for call in crowd.receivers.calls}
 
 
-def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
+def test_owner_that_resumes_just_before_a_claim_keeps_its_shard() -> None:
     """Claimed from all the same, it would write on with a lease that the new owner does not know of."""
     crowd = Crowd()
     claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
@@ -76,7 +76,7 @@ def test_who_wakes_just_before_it_is_claimed_from_keeps_its_shard() -> None:
     assert crowd.store._shards[0].owner == OTHER
 
 
-def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
+def test_node_lease_begins_when_the_heartbeat_is_sent() -> None:
     """Others count from when it reached the store: a slow answer must not make this node's time longer than theirs."""
     crowd = Crowd()
     for i in range(200):
@@ -98,7 +98,7 @@ def test_the_lease_counts_from_when_the_heartbeat_was_sent() -> None:
     assert sent_us[0] + 2 * SECOND < last_us < sent_us[0] + crowd.context.limits.node_lease_us
 
 
-def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
+def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     crowd = Crowd()
     write, slow, tasks = crowd.store.heartbeat, list[Member](), list[asyncio.Task[None]]()
 
@@ -125,7 +125,7 @@ def test_a_slow_heartbeat_does_not_take_back_that_the_node_leaves() -> None:
     assert is_leaving(member)
 
 
-def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_owner() -> None:
+def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
     crowd = Crowd()
     crowd.keep("t", "hung", 5, timeout_s=4)
     brought: list[tuple[int, OpKind, float]] = []
@@ -150,7 +150,7 @@ def test_the_result_of_an_attempt_that_was_handed_over_is_brought_to_the_new_own
 
 
 @pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
-def test_what_was_read_under_a_former_claim_answers_nobody(lost: str) -> None:
+def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
     """Between the two claims another node had the shard, and created the timer that the first reading did not find."""
     crowd = Crowd()
     created = stored(crowd.row("t", "fine", 60))

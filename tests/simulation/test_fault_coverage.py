@@ -75,7 +75,7 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield name
 
 
-def test_everything_that_can_happen_happens() -> None:
+def test_every_fault_and_consequence_occurs() -> None:
     happened: Counter[str] = Counter()
     for seed in range(_SEEDS):
         world = World(seed)
