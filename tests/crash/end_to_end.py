@@ -1,5 +1,5 @@
-"""End-to-end ledger check: creates very many timers through any node of a cluster, updates 30 % and deletes 10 % of them while
-they fire and nodes join and leave, and finally accounts for each timer.
+"""End-to-end ledger check: creates very many timers through any node of a cluster, updates 30 % and deletes 10 % of them
+while they fire and nodes join and leave, and finally accounts for each timer.
 
     python -m tests.crash.end_to_end --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
 

@@ -1,6 +1,7 @@
-"""Random interleavings of everything that can happen to the pure window: one shard, several owners, one fenced store.
+"""Random interleavings of the pure window's events: one shard, several owners, one fenced store.
 
-No loop and no tasks: each step is one action drawn by chance, and the rules are checked after each. Time is in ticks.
+There is no event loop and there are no tasks: each step is one random action, and the invariants are checked after each step.
+Time is in ticks.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _HEALING_ROUNDS = 300
 
 
 class Letter:
-    """A batch on its way to the store, and its answer on the way back."""
+    """A batch on its way to the store, or its answer on the way back."""
 
     def __init__(self, owner: Owner, batch: Batch) -> None:
         self.owner = owner
@@ -47,7 +48,7 @@ class Letter:
 
 
 class Owner:
-    """One claim's holder, as the engine around the window would be."""
+    """The owner of one claim, in place of the engine around the window."""
 
     def __init__(self, node: int, incarnation: bytes, epoch: int, orphaned: list[InFlightAttempt], now: int) -> None:
         self.node = node
@@ -62,14 +63,14 @@ class Owner:
 
 
 class Interleaving:
-    """One seeded run. `run` returns what was broken, or None."""
+    """One seeded run. `run` returns the violated invariant, or None."""
 
     def __init__(self, seed: int) -> None:
         self._rng = rng = random.Random(f"interleaving/{seed}")
         self.trace: list[tuple[Any, ...]] = []
         self.faulty = seed % 3 != 0
         self._rung: set[bytes] | None = None if self.faulty else set()
-        # Attempts under way whose request will turn out not to have been sent.
+        # In-flight attempts that will turn out not to have been sent.
         self._unsent: set[InFlightAttempt] = set()
         self.store = MemoryStore()
         self.now = 1_000
@@ -95,7 +96,7 @@ class Interleaving:
         raise Violation(kind, detail)
 
     def run(self) -> Violation | None:
-        """Steps, healing, reckoning."""
+        """Runs the steps, heals all faults, and checks the end state."""
         try:
             for _ in range(self._steps):
                 self._rng.choice(_ACTIONS)(self)
@@ -137,7 +138,7 @@ class Interleaving:
         return next((o for o in self.owners if (o.window.epoch, o.incarnation) == (shard.epoch, shard.owner)), None)
 
     def fault(self) -> None:
-        """Another node takes over once the lease allows it, a crash, a cut, a skewed clock."""
+        """Lets another node take over once the lease allows it, after a crash, a cut or with a skewed clock."""
         if not self.faulty:
             return
         chance = self._rng.random()
@@ -153,14 +154,14 @@ class Interleaving:
             self.say("crash", owner.node)
             self._drop(owner)
         elif chance < 0.6 and present is not None:
-            # A graceful hand-over in the midst of everything.
+            # A graceful hand-over at any moment.
             self._drop(present)
             self._claim(self._rng.randrange(3))
         else:
             self.skew[self._rng.randrange(3)] = self._rng.randint(-4, 4)
 
     def beat(self) -> None:
-        """Heartbeats renew the lease of whoever reaches the store; a lapsed one is verified first."""
+        """Renews the leases of the owners that reach the store; an expired one is verified first."""
         for owner in list(self.owners):
             if owner.cut_off:
                 continue
@@ -170,13 +171,13 @@ class Interleaving:
                 owner.last_beat = self.now
 
     def tick(self) -> None:
-        """Time passes."""
+        """Lets time pass."""
         self.now += self._rng.randint(1, 3)
 
     # ------------------------------------------------------------------ clients
 
     def client(self) -> None:
-        """A request for a timer that none is under way for."""
+        """A request for a timer for which no other request is under way."""
         rng = self._rng
         uuid = rng.choice(self.uuids)
         if uuid in self.busy or not self.owners:
@@ -230,7 +231,7 @@ class Interleaving:
     # ------------------------------------------------------------------ committer
 
     def send(self, owner: Owner | None = None, *, all_of_it: bool = False) -> None:
-        """Assembles a batch and sends it, cut as small as failures ask for."""
+        """Assembles a batch and sends it, as small as earlier failures require."""
         owner = owner or self._any_owner()
         if owner is None or owner.letter is not None:
             return
@@ -258,7 +259,7 @@ class Interleaving:
         self.say("send", window.epoch, _seen(batch))
 
     def network(self, letter: Letter | None = None) -> None:
-        """A batch arrives, is lost, or fails; or its answer comes back or not."""
+        """Delivers, loses or fails a batch, or delivers or loses its answer."""
         if letter is None:
             if not self.letters:
                 return
@@ -308,7 +309,7 @@ class Interleaving:
             self._failed(owner, batch)
 
     def _failed(self, owner: Owner, batch: Batch) -> None:
-        """Rule 5: ever smaller parts, until the offender is refused."""
+        """Rule 5: bisects a failed batch until the offending operation is refused."""
         window = owner.window
         window.abandon(batch)
         if len(batch.ops) == 1 and owner.cut is not None:
@@ -320,13 +321,13 @@ class Interleaving:
             owner.cut = max(len(batch.ops) // 2, 1)
 
     def refused(self) -> None:
-        """What was refused is tried again."""
+        """Tries refused changes again."""
         owner = self._any_owner()
         if owner is not None:
             owner.window.try_refused_again(self.now - 10)
 
     def timeout(self) -> None:
-        """Rule 3: an outcome is given up; the claim is taken anew by the same node, or lost to another."""
+        """Rule 3: the outcome of a batch becomes unknown; the node claims the shard again, or loses it to another."""
         owner = self._any_owner()
         if not self.faulty or owner is None or owner.letter is None:
             return
@@ -339,7 +340,7 @@ class Interleaving:
     # ------------------------------------------------------------------ loader
 
     def load(self, owner: Owner | None = None) -> None:
-        """The next of: announce, read, join."""
+        """The next step of a load: announce it, read the page, or merge it."""
         owner = owner or self._any_owner()
         if owner is None or owner.cut_off:
             return
@@ -362,7 +363,7 @@ class Interleaving:
         self.say("joined", window.epoch, joined, page.complete_to[0], [row.uuid.hex()[:4] for row in page.rows])
 
     def truncate(self) -> None:
-        """Memory is short."""
+        """Truncates the window, as when memory is short."""
         owner = self._any_owner()
         if owner is not None and owner.window.rows:
             owner.window.truncate(self._rng.randrange(len(owner.window.rows)))
@@ -371,7 +372,7 @@ class Interleaving:
     # ------------------------------------------------------------------ dispatcher
 
     def dispatch(self, owner: Owner | None = None, *, ring: bool = False) -> None:
-        """A due row rings, waits for its destination, or is suspended."""
+        """Fires, defers or suspends a due row."""
         owner = owner or self._any_owner()
         if owner is None or self.now - owner.last_beat >= _LEASE:
             return
@@ -412,7 +413,7 @@ class Interleaving:
         self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
 
     def answer(self, *, finish: float = 0.6) -> None:
-        """An attempt under way ends."""
+        """Ends an in-flight attempt."""
         owner = self._any_owner()
         if owner is None or not owner.window.in_flight:
             return
@@ -434,7 +435,7 @@ class Interleaving:
         self.say("answer", window.epoch, attempt.row.key[1].hex()[:4], token, final, decides)
 
     def resume(self) -> None:
-        """What was suspended comes back."""
+        """Resumes a suspended row."""
         owner = self._any_owner()
         if owner is None or owner.cut_off:
             return
@@ -468,7 +469,7 @@ class Interleaving:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is beyond the horizon")
 
     def _check_complete(self, owner: Owner) -> None:
-        """Rule 7 for the owner, against the store; what a batch under way has written is known only to the store."""
+        """Checks rule 7 for the owner against the store, apart from rows that a batch under way has written."""
         window = owner.window
         letter = owner.letter
         unsure = set(letter.batch.final) if letter is not None and letter.result is Applied.DURABLE else set()

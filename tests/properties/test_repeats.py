@@ -1,5 +1,5 @@
-"""Creates on a condition against a perfect memory: what one list of events would answer, the window answers, whatever it has
-in memory, in the store, or on the way there, and whoever owns the shard meanwhile."""
+"""Conditional creates compared with a reference model: the window's answers equal the model's, whatever is in memory, in the
+store or on the way there, and whichever node owns the shard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PENDING = Status.PENDING
 
 @dataclass(frozen=True)
 class Known:
-    """A timer: who created it, what it fires as, its keys with the hashes of what was asked for, how it ended."""
+    """A timer in the model: its create, its firing, its keys with the hashes of the requests, its end."""
 
     number: int
     firing: str
@@ -35,7 +35,7 @@ class Known:
 
 
 class Model:
-    """All timers of one namespace: the one that stands of each id, and the latest that has ended and is retained."""
+    """The reference model of one namespace: each id's live timer, and the latest finished one that is retained."""
 
     def __init__(self, mode: HistoryMode) -> None:
         self.mode = mode
@@ -49,7 +49,7 @@ class Model:
             self.retained[uuid] = timer
 
     def answer(self, op: WriteOp, number: int) -> object:
-        """What the operation is answered, and its effect."""
+        """Applies an operation and returns its answer."""
         uuid = op.uuid
         former = self.live.get(uuid) or self.retained.get(uuid)
         if op.kind is OpKind.CREATE:
@@ -85,13 +85,13 @@ class Model:
 
 
 def op_firing(op: WriteOp) -> str:
-    """What the window calls the firing that an update begins."""
+    """The name of the firing that an update begins."""
     epoch, sequence = int.from_bytes(op.generation[:8], "big"), int.from_bytes(op.generation[-8:], "big")
     return f"{epoch:x}-{sequence:x}"
 
 
 class Run:
-    """One seed."""
+    """One seeded run."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(f"repeats/{seed}")
@@ -102,12 +102,12 @@ class Run:
         self.numbers: dict[int, int] = {}
         self.now = 1_000
         self.claims = 0
-        #: Firings of which somebody was answered that they are over.
+        #: Firings that an answer has reported as finished.
         self.over: set[str] = set()
         self.claim()
 
     def claim(self) -> None:
-        """Another owner; what the former one had in memory is gone."""
+        """Changes the owner; the former one's memory is lost."""
         self.claims += 1
         self.owner = self.claims.to_bytes(16, "big")
         epoch = at_once(self.store.claim(0, expected_epoch=self.claims - 1, owner=self.owner))
@@ -139,7 +139,7 @@ class Run:
         return None if key is None and on_conflict is OnConflict.REPLACE else Condition(on_conflict, key)
 
     def commit(self) -> None:
-        """A batch, which lands or doesn't, and whose answer is heard or isn't."""
+        """Commits a batch, which may be lost, and whose answer may be lost."""
         rng, window = self.rng, self.window
         rows_max = rng.choice((1, 2, 100))
         uuids = window.to_fetch(rows_max)
@@ -154,7 +154,7 @@ class Run:
         )  # fmt: skip
         self.check_answers(batch)
         if rng.random() < 0.1:
-            # It never lands, and whoever sent it is gone.
+            # It never takes effect, and its sender is gone.
             self.model = before
             self.claim()
             return
@@ -214,7 +214,7 @@ class Run:
 
 
 def seen(answer: object, expected: object) -> object:
-    """The answer in the model's words."""
+    """The answer in the model's form."""
     if isinstance(answer, ExistingRow):
         assert isinstance(expected, tuple)
         return (answer.outcome, _as_known(answer, expected[1].number))

@@ -8,7 +8,7 @@ from tests.properties.interleavings import Interleaving
 
 _CHUNK = 500
 
-#: Seeds that found something once.
+#: Seeds that once failed.
 REGRESSIONS = [
     154,  # suspended timers came back only at even ticks (a fault of the driver)
     2193,  # set aside while due, rung after the wall clock had gone back

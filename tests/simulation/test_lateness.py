@@ -1,4 +1,4 @@
-"""Healthy timers are on time, whatever hangs beside them: scenarios in virtual time, so that seconds mean seconds."""
+"""Lateness of healthy timers beside receivers that hang: scenarios in virtual time, so that limits in seconds are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tocsin.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
 
-#: A node that has just started suspends what can't go before it comes to what can.
+#: A node that has just started suspends timers that can't fire before it reaches those that can.
 LATE_S_MAX = 3.0
 
 
@@ -40,7 +40,7 @@ def test_resumed_timers_are_not_suspended_repeatedly() -> None:
     for i in range(500):
         crowd.keep(f"h{i}", f"hung{i % 2}", -60 + i / 1_000, timeout_s=5.0)
     for i in range(300):
-        # Suspended long ago, with its reason gone, and behind all that can't go.
+        # Suspended long ago, its reason gone, and after all those that can't fire.
         crowd.keep(f"f{i}", "fine", -30 + i / 1_000, suspended="destination:fine" if i % 2 else "namespace:a")
 
     async def heal() -> None:
@@ -52,7 +52,7 @@ def test_resumed_timers_are_not_suspended_repeatedly() -> None:
     called = {call.invocation.timer_id for call in crowd.receivers.calls}
     assert len(called) == 800
     suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, TimerSuspended))
-    # Without a gap between going and coming back it would be once a second.
+    # Without the gap between suspending and resuming it would be once a second.
     assert max(suspensions.values()) <= 6
 
 

@@ -1,4 +1,4 @@
-"""Rules that only matter when rare things happen in one order, which seeds seldom bring about: scenarios in virtual time."""
+"""Rules that matter only when rare events occur in a certain order, which few seeds produce: scenarios in virtual time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_deferred_timer_is_not_early_after_the_clock_is_set_back() -> None:
     async def set_back() -> None:
         await asyncio.sleep(5.1 - crowd.loop.time())
         assert (len(crowd.receivers.calls), crowd.supervisor.dispatcher.waiting) == (1, 1)
-        # Less than a node has to notice.
+        # Shorter than what a node notices.
         crowd.clock.jump(-400_000)
 
     crowd.run(10, set_back)
@@ -38,7 +38,7 @@ def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> 
     crowd = Crowd(callbacks_in_flight_max=5)
     for i in range(5):
         crowd.keep(f"h{i}", f"hung{i}", 5, timeout_s=2 + i)
-    # Its namespace has its share of the slots; its own host has room.
+    # Its namespace has used up its share of the slots; its own host has room.
     crowd.keep("w", "fine", 6)
 
     async def cancel() -> None:
@@ -55,7 +55,7 @@ def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> 
 
 
 def test_owner_that_resumes_just_before_a_claim_keeps_its_shard() -> None:
-    """Claimed from all the same, it would write on with a lease that the new owner does not know of."""
+    """If the claim succeeded, the old owner would continue to write with a lease that the new owner doesn't know."""
     crowd = Crowd()
     claim, tries = crowd.store.claim, list[tuple[bytes, int] | None]()
 
@@ -77,7 +77,7 @@ def test_owner_that_resumes_just_before_a_claim_keeps_its_shard() -> None:
 
 
 def test_node_lease_begins_when_the_heartbeat_is_sent() -> None:
-    """Others count from when it reached the store: a slow answer must not make this node's time longer than theirs."""
+    """Other nodes count from the moment at which it reached the store: a slow answer must not extend this node's lease."""
     crowd = Crowd()
     for i in range(200):
         crowd.keep(f"t{i}", "fine", i / 10)
@@ -112,7 +112,7 @@ def test_slow_heartbeat_does_not_clear_the_leaving_flag() -> None:
     rows = list[list[Member]]()
 
     async def release(shard_id: int, *, epoch: int, owner: bytes) -> bool:
-        # By then the slow one has arrived.
+        # By then the slow heartbeat has arrived.
         await asyncio.sleep(0.3)
         rows.append(list(await crowd.store.members()))
         return await give_back(shard_id, epoch=epoch, owner=owner)
@@ -151,7 +151,7 @@ def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
 
 @pytest.mark.parametrize("lost", ["during the reading", "after the reading"])
 def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
-    """Between the two claims another node had the shard, and created the timer that the first reading did not find."""
+    """Between the two claims another node owned the shard, and created the timer that the first read did not find."""
     crowd = Crowd()
     created = stored(crowd.row("t", "fine", 60))
     answers: list[object] = []
@@ -172,7 +172,7 @@ def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
     async def delete() -> None:
         shard, read = crowd.supervisor.shards[0], crowd.store.fetch
         assert shard.window is not None
-        # Without a poke of the lane, whose part this scenario plays.
+        # Without scheduling the lane: this scenario takes the lane's part.
         shard.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda answer: None))
 
         async def fetch(shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:

@@ -1,4 +1,4 @@
-"""Some hundred seeds in every test run; `make simulate` runs as many as one likes."""
+"""A few hundred seeds of the simulation in every test run; `make simulate` runs any number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .world import World
 _CHUNK = 25
 _HERE = Path(__file__).parents[2]
 
-#: Seeds that found something once.
+#: Seeds that once failed.
 REGRESSIONS = [
     8,  # a destination with a single waiting place never took back what was suspended for it
     296,  # an update with an unknown outcome, done after all

@@ -1,4 +1,4 @@
-"""The answer protocol, row by row of its table."""
+"""The callback protocol, row by row of its table."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ NOTHING_ASKED = [
     b'{"nextExecuteAt": "2030-01-01T00:00:00Z", "payload": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
     b'{"ok": true, "deep": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
 ]
-#: Bodies that want the timer at another instant, and can't have it.
+#: Bodies that ask for an invalid reschedule.
 WISHES_REFUSED = [
     b'{"nextExecuteAt": 5}',
     b'{"nextExecuteAt": ""}',
@@ -265,7 +265,7 @@ def kind(result: Verdict) -> str:
 
 
 def as_the_table_says(body: bytes, truncated: bool) -> str:
-    """The same by a decoder that takes bodies apart in full."""
+    """The expected verdict, by a decoder that decodes the whole body."""
     if truncated:
         return "Done"
     try:

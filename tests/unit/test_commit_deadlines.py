@@ -1,4 +1,4 @@
-"""Clients hear at the end of their own time, however long the store keeps a commit waiting."""
+"""Clients are answered at their deadlines, however long the store takes to commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_US = 200_000
 
 
 class Stalling(MemoryStore):
-    """Takes batches of timers no sooner than it is let."""
+    """A store that applies batches only when the test lets it."""
 
     def __init__(self) -> None:
         super().__init__(SystemClock())

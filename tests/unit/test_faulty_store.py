@@ -1,4 +1,4 @@
-"""The faulty store does to calls what it says, and the same again for the same seed."""
+"""The faulty store injects faults as documented, and reproducibly for a seed."""
 
 from __future__ import annotations
 

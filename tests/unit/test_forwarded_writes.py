@@ -1,4 +1,4 @@
-"""The use cases of one node, as other nodes' writes and its own that belong elsewhere meet them."""
+"""Writes of other nodes at their shard's owner, and a node's own writes for shards of other nodes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ DUE = 4_000_000_000_000_000
 
 
 class Silent:
-    """A caller that is never asked: nothing falls due here."""
+    """A caller that is never used: no timer is due in these tests."""
 
     def destination(self, url: str) -> str:
         return url
 
 
 class Elsewhere:
-    """A forwarder that answers as it is told."""
+    """A forwarder whose answers the test sets."""
 
     def __init__(self) -> None:
         self.answer: object = ShardMoved("nobody")
@@ -52,7 +52,7 @@ class Elsewhere:
 
 
 class Node:
-    """A node on a store that others share."""
+    """A node on a shared store."""
 
     def __init__(self, store: MemoryStore, **limits: int) -> None:
         self.clock = SystemClock()
@@ -202,7 +202,7 @@ async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: py
 
 
 def ops_in_circles() -> int:
-    """Operations that nothing holds but themselves: only the garbage collector frees them, and its pauses grow with them."""
+    """Operations kept alive only by reference cycles, which the garbage collector has to free in growing pauses."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()

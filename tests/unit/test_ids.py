@@ -1,4 +1,4 @@
-"""Identity and placement, against the standard library and against the vectors that every SDK reads."""
+"""Identity and placement, compared with the standard library and with the test vectors that every SDK uses."""
 
 from __future__ import annotations
 

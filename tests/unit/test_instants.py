@@ -1,4 +1,4 @@
-"""Instants and durations: exact round trips, never early, and reasons that say what would be right."""
+"""Instants and durations: exact round trips, rounding that is never early, and reasons that tell the correction."""
 
 from __future__ import annotations
 

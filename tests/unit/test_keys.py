@@ -1,4 +1,4 @@
-"""Who may make, see and revoke which API key, and which keys can be made at all."""
+"""API keys: which can be created, and which keys may create, list and revoke which others."""
 
 from __future__ import annotations
 

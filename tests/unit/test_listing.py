@@ -1,4 +1,4 @@
-"""A page of a list: which reads of the store make one."""
+"""The store reads of one page of a list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 1_000
 
 
 class ManyRows:
-    """The list of a store with `ROWS` pending timers, each with a payload of that many characters."""
+    """Lists a store with `ROWS` pending timers, each with a payload of that many characters."""
 
     def __init__(self, payload_chars: int) -> None:
         payload = msgspec.Raw(b'"' + b"x" * payload_chars + b'"')

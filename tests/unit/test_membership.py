@@ -1,4 +1,4 @@
-"""Who is alive, who should own what, and when that can be acted on."""
+"""Membership: living members, the assignment of shards, and the stability of the view."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_joining_node_moves_only_its_share() -> None:
 
 
 def named(*names: str) -> Membership:
-    """Members of these names, all alive; the first is this node."""
+    """A view with living members of these names; the first is this node."""
     rows = [Member(bytes([number]) * 16, name, f"{name}:1", 0) for number, name in enumerate(names)]
     membership = Membership(rows[0].incarnation, TIMEOUT)
     membership.observe(rows, 0)
@@ -107,7 +107,7 @@ def placed(membership: Membership, shards: int) -> list[str]:
 
 
 def test_placement_is_stable_across_releases() -> None:
-    """Nodes of two releases have to agree, or they would hand shards to and fro."""
+    """Nodes of two releases must agree, or they would hand shards back and forth."""
     assert "".join(placed(named("a", "b", "c"), 32)) == PLACEMENT_ABC
     weird = ["zürich 1", "10.0.0.5:8080/0", "節点"]
     assert [weird.index(name) for name in placed(named(*weird), 16)] == PLACEMENT_WEIRD
@@ -188,11 +188,11 @@ def called(incarnation: bytes, counter: int, name: str = "same", *, leaving: boo
 def test_shared_name_is_reported_after_the_timeout() -> None:
     membership = Membership(A, TIMEOUT)
     for second in range(12):
-        # B comes at 3. Both move until the end; C has a name of its own.
+        # B joins at 3. The counters of both move until the end; C has another name.
         rows = [called(A, second), *([called(B, second)] if second >= 3 else []), called(C, second, "other")]
         membership.observe(rows, second * SECOND)
         assert membership.shared_names() == ({"same": (A, B)} if second >= 8 else {})
-    # One of them leaves, and has left.
+    # One of them is leaving, then gone.
     membership.observe([called(A, 12), called(B, 12, leaving=True)], 12 * SECOND)
     assert membership.shared_names() == {}
     membership.observe([called(A, 13)], 13 * SECOND)
@@ -207,10 +207,10 @@ def test_dead_members_name_is_free_after_the_timeout() -> None:
 
 
 def test_restarted_node_does_not_share_its_name_with_its_former_row() -> None:
-    # As it sees itself: its former row is there and stands still.
+    # Its own view: the former row's counter does not move.
     own = watched(*((second, [called(A, second), called(B, 77)]) for second in range(20)))
     assert own.shared_names() == {}
-    # As another sees it: the former one moved for long, but never beside the new one.
+    # Another node's view: the former row's counter moved for long, but never beside the new one's.
     other = Membership(C, TIMEOUT)
     for second in range(40):
         rows = [called(C, second, "other"), called(B, min(second, 19)), *([called(A, second)] if second >= 20 else [])]
@@ -230,7 +230,7 @@ def test_skewed_member_gets_no_shards_while_others_are_right() -> None:
     assert membership.excluded(C)
     assert not membership.excluded(A)
     assert membership.address(C) == "c:1"
-    # A node that leaves doesn't become a better choice by that.
+    # A wrong clock of the others does not make a leaving node a candidate.
     membership.observe([row(A, 1, skewed=True), row(B, 1, leaving=True), row(C, 1, skewed=True)], SECOND)
     assert {membership.wanted(shard) for shard in range(50)} == {A, C}
     assert not membership.excluded(A)

@@ -1,4 +1,4 @@
-"""Connections to MySQL that break before they are made."""
+"""Connections to MySQL that break while they are opened."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings(port: int) -> MysqlSettings:
 
 
 def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> None:
-    """As a balancer does that has no server behind it. A wrong setting ends the process."""
+    """A balancer without a server closes connections like this. A ConfigError would end the process."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def hang_up() -> None:
@@ -45,7 +45,7 @@ def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> 
             connection.close()
 
     async def be_busy() -> None:
-        """Gives the end of a connection time to come between any two steps of its beginning."""
+        """Delays each step, so that the connection can end between any two steps of opening it."""
         while True:
             time.sleep(0.002)  # noqa: ASYNC251 -- to block is its purpose
             await asyncio.sleep(0)
@@ -63,7 +63,7 @@ def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> 
 
     hanging_up = threading.Thread(target=hang_up)
     hanging_up.start()
-    # The loop that nodes run on, which knows nothing any more of a socket that has broken.
+    # The event loop of nodes, which drops its state of a broken socket.
     outcomes = uvloop.run(try_again_and_again())
     hanging_up.join()
     listener.close()

@@ -1,4 +1,4 @@
-"""Values in statements, statements in packets, URLs, and what errors mean."""
+"""Literals in statements, statements in packets, URLs, and the translation of errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def error(code: int) -> errors.MySQLError:
 )
 def test_errors_are_translated(failure, store_error):
     assert type(translate_error(failure, "mysql://h/d", in_doubt=False)) is store_error
-    # A COMMIT that wasn't answered is in doubt whatever came instead.
+    # The outcome of a COMMIT without an answer is unknown, whatever the error.
     assert type(translate_error(failure, "mysql://h/d", in_doubt=True)) is OutcomeUnknown
 
 

@@ -1,4 +1,5 @@
-"""Every statement whose cost matters goes by the index that it should, also with statistics of an empty table."""
+"""Query plans in PostgreSQL: every statement whose cost matters uses the intended index, also with statistics of an empty
+table."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
 
 @pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
 async def session(store: PostgresStore, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """A session as the store's own are: with statistics of empty tables, with such that are out of date, with good ones."""
+    """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
     session = await connect(store._settings)
     await _analyze(session)
     if request.param != "empty":
@@ -51,7 +52,7 @@ async def _analyze(session: Any) -> None:
 
 
 async def plan(session: Any, sql: str) -> str:
-    """The plan that is used whatever the parameters are."""
+    """The generic plan, which is used for all parameters."""
     count = max(int(number) for number in re.findall(r"\$(\d+)", sql))
     await session.execute(f"DEALLOCATE ALL; PREPARE planned AS {sql}")
     lines = await session.fetch(f"EXPLAIN EXECUTE planned ({', '.join(['NULL'] * count)})")
@@ -94,7 +95,7 @@ async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:
 async def test_lists_read_each_range_in_order_from_its_position(session: Any) -> None:
     found = await plan(session, postgresql_list.LIST)
     assert scans(found) == ["Index Scan using timers_pkey on timers", "Index Scan using history_by_instant on history"]
-    # The whole is sorted by place once more, but only what matched.
+    # The result is sorted by position once more, but only the matching rows.
     for scan in found.split("->"):
         if scan.strip().startswith("Index Scan"):
             assert "timer_execute_at, timer_uuid) >= " in scan.replace("ROW(", "(")

@@ -1,4 +1,4 @@
-"""Back-off: the curve, its bounds, and when it ends."""
+"""Retry policies: the delays, their bounds, and when a policy is exhausted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_default_policy_lasts_more_than_eight_hours() -> None:
 def test_new_policy_gets_defaults_for_missing_members() -> None:
     assert resolved() == DEFAULT_POLICY
     assert resolved(max_attempts=2) == msgspec.structs.replace(DEFAULT_POLICY, max_attempts=2)
-    # Where one of the intervals is given, the other gives way to it.
+    # If one of the intervals is given, the default of the other is adjusted.
     assert resolved(max_interval_us=S).initial_interval_us == S
     assert resolved(initial_interval_us=86_400 * S).max_interval_us == 86_400 * S
 

@@ -1,4 +1,4 @@
-"""Which secrets sign, by a clock that the test sets."""
+"""Which secrets sign at which time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rotation_within_the_grace_requires_force() -> None:
 
 
 def test_forced_rotation_keeps_secrets_that_receivers_may_use() -> None:
-    """Who never got the answer of the first rotation rotates again: receivers know only `a`."""
+    """A client that did not get the answer of the first rotation rotates again: receivers use only `a`."""
     forced = ROTATED.rotated("c", NOW + HOUR // 2, HOUR, force=True)
     assert forced.at(NOW + HOUR - 1) == ("c", "b", "a")
     assert forced.at(NOW + HOUR) == ("c", "b")

@@ -1,4 +1,4 @@
-"""Bounds of ranges as places of rows, and what is known of a shard's left edge."""
+"""Key ranges as positions of rows, and the known left edges of shards."""
 
 from __future__ import annotations
 

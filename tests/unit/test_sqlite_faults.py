@@ -1,4 +1,4 @@
-"""What SqliteStore makes of locks, full disks, read-only folders, damaged or foreign files, and failing fsyncs."""
+"""SqliteStore with locks, full disks, read-only folders, damaged or foreign files, and failing fsyncs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def test_a_full_database_refuses_and_recovers(tmp_path: Path) -> None:
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A small file system of its own, remounted with other options by calling it."""
+    """A small file system; calling it remounts it with other options."""
     folder = tmp_path / "mounted"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tocsin-test", str(folder)]
@@ -268,7 +268,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 
 class _FailingSync(apsw.VFS):
-    """The operating system's files, whose fsync fails while `failing`."""
+    """A VFS whose fsync fails while `failing`."""
 
     def __init__(self, name: str) -> None:
         self.failing = False
@@ -336,7 +336,7 @@ async def test_wal_is_checkpointed_and_stays_bounded(tmp_path: Path) -> None:
     for number in range(150):
         rows = [row(1 + number * 50 + i, number, record=b"x" * 1000) for i in range(50)]
         await store.apply([replace(batch, upserts=rows)])
-    # Without checkpoints the log would have all of it, and the file nothing.
+    # Without checkpoints the WAL would have all pages, and the database file none.
     assert (tmp_path / "tocsin.db").stat().st_size > 4_000_000
     assert (tmp_path / "tocsin.db-wal").stat().st_size < 8_000_000
     assert len(await loaded(store, page_rows=1000)) == 7_500

@@ -1,4 +1,4 @@
-"""Every statement whose cost matters goes by an index, bounded on the columns that it should be bounded on."""
+"""Query plans in SQLite: every statement whose cost matters uses an index, bounded on the intended columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
 
 
 def plan(connection: apsw.Connection, sql: str) -> list[str]:
-    """The steps that touch stored tables or sort."""
+    """The plan's steps that read stored tables or sort."""
 
     class AnyValue(dict[str, int]):
         def __missing__(self, key: str) -> int:

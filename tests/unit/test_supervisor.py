@@ -1,4 +1,4 @@
-"""One node's claims, lease and farewells, step by step, on clocks that stand still and a store that others share."""
+"""One node's heartbeats, claims, node lease and releases, step by step, on a fake clock and a shared store."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ OWN, OTHER, THIRD = b"n" * 16, b"o" * 16, b"t" * 16
 
 
 class Silent:
-    """A caller that is never asked: nothing falls due here."""
+    """A caller that is never used: no timer is due in these tests."""
 
     def destination(self, url: str) -> str:
         return url
 
 
 class SharedStore(MemoryStore):
-    """A store that can be out of reach, and in which others do something at a given moment."""
+    """A store that can be unreachable, and in which other nodes act at a given moment."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
@@ -79,7 +79,7 @@ class SharedStore(MemoryStore):
 
 
 class Node:
-    """A supervisor of which every second is asked for."""
+    """A supervisor that the test steps second by second."""
 
     def __init__(self, *, shards: int = 4, store_clock: FakeClock | None = None) -> None:
         self.clock = FakeClock(boottime_us=1_000 * SECOND)
@@ -101,12 +101,12 @@ class Node:
         return {shard.shard_id for shard in self.supervisor.shards.values() if shard.window is not None}
 
     async def beat_of(self, incarnation: bytes, name: str = "o") -> None:
-        """Another member's heartbeat."""
+        """Writes another member's heartbeat."""
         count = self._others[incarnation] = self._others.get(incarnation, 0) + 1
         await self.store.heartbeat(Member(incarnation, name, f"{name}:1", count))
 
     async def seconds(self, count: int, *, alive: tuple[bytes, ...] = (), stops: bool = False) -> None:
-        """So many seconds pass, with heartbeats of the others that live, and of this node unless it is stopped."""
+        """Lets seconds pass, with heartbeats of the given other members, and of this node unless it is stopped."""
         for _ in range(count):
             for clock in self._clocks:
                 clock.advance(SECOND)
@@ -116,7 +116,7 @@ class Node:
                 await self.step()
 
     async def step(self) -> None:
-        """What it does each second."""
+        """Runs one second's supervision."""
         await self.supervisor._beat_or_report()
         await self.supervisor._supervise()
         while self.supervisor._tasks:
@@ -168,7 +168,7 @@ async def test_node_that_paused_presumes_no_other_dead(node: Node) -> None:
 
 
 async def test_shard_of_a_living_owner_is_not_claimed(node: Node) -> None:
-    """However it came to think of it: whoever decides earlier may know less than whoever claims."""
+    """Whatever made the node want the shard: the decision may be based on an older view than the claim."""
     await node.beat_of(OTHER)
     await node.store.claim(0, expected_epoch=0, owner=OTHER)
     await node.seconds(6, alive=(OTHER,))
@@ -237,7 +237,7 @@ async def test_dispatch_pauses_after_a_clock_jump_until_the_clock_is_right(jump_
     node.clock.jump(jump_s * SECOND)
     await node.step()
     assert node.supervisor.dispatcher.paused_reason == "clock_skew"
-    # Who owns what has nothing to do with it: nobody's clock is compared with another's.
+    # Ownership is not affected: clocks of two nodes are never compared.
     assert node.owned == {0, 1, 2, 3}
     node.clock.jump(-jump_s * SECOND)
     await node.step()
@@ -254,7 +254,7 @@ async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right()
     assert share
     node.clock.jump(30 * SECOND)
     await node.seconds(5, alive=(OTHER,))
-    # A clock that is stepped is right again soon, as a rule.
+    # A stepped clock is usually right again soon.
     assert node.owned == share
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == set()
@@ -281,7 +281,7 @@ async def test_node_that_starts_with_a_wrong_clock_claims_nothing_beside_others(
 
 
 async def test_single_node_with_a_wrong_clock_keeps_its_shards() -> None:
-    """As where it is the store's clock that is wrong: writes go on, and nothing rings early."""
+    """Also if the store's clock is the wrong one: writes continue, and nothing fires early."""
     truth = FakeClock()
     node = Node(store_clock=truth)
     await node.step()
@@ -303,7 +303,7 @@ async def test_stores_clock_is_confirmed_until_the_nodes_was_right_once() -> Non
     assert clock.now_us() == truth.now_us()
     node.clock.jump(-30 * SECOND)
     await node.seconds(1)
-    # From then on it is the node's own, were the store to go wrong.
+    # From then on the node's own clock is confirmed, even if the store's becomes wrong.
     truth.jump(-30 * SECOND)
     await node.seconds(2)
     assert clock.now_us() == node.clock.now_us() == truth.now_us() + 30 * SECOND
@@ -322,7 +322,7 @@ async def test_lost_claim_is_retried_after_a_pause(node: Node) -> None:
 
 
 async def test_nodes_with_one_name_never_own_a_shard_twice(node: Node) -> None:
-    """The one with the smaller incarnation owns nothing, until the other is gone."""
+    """The node with the smaller incarnation owns nothing until the other is gone."""
     for _ in range(6):
         await node.beat_of(OTHER, "n")
         node.clock.advance(SECOND)
@@ -334,7 +334,7 @@ async def test_nodes_with_one_name_never_own_a_shard_twice(node: Node) -> None:
 
 
 async def test_node_without_heartbeats_claims_neither_dead_nodes_nor_free_shards(node: Node) -> None:
-    """They hang: nobody has said that they failed."""
+    """The heartbeats hang, without a failure being reported."""
     await node.beat_of(OTHER)
     for shard in range(4):
         await node.store.claim(shard, expected_epoch=0, owner=OTHER)
@@ -372,7 +372,7 @@ async def test_failed_or_late_heartbeat_restarts_the_stability_period(node: Node
 
 
 async def test_shard_released_in_its_name_is_dropped_after_the_lease_expired(node: Node) -> None:
-    """A release of which nobody heard has landed: the epoch is the same, the owner isn't."""
+    """A release whose answer was lost has taken effect: the epoch is the same, the owner is not."""
     await node.step()
     await node.store.release(2, epoch=1, owner=OWN)
     await node.seconds(20, stops=True)
@@ -405,7 +405,7 @@ async def test_claim_that_succeeds_while_the_node_closes_is_released(node: Node)
 
 
 async def test_claim_that_succeeds_during_lease_renewal_is_kept(node: Node) -> None:
-    """What was read before it says nothing of it."""
+    """The ownership read before the claim does not include it."""
     await node.step()
     shard = node.supervisor.shards[0]
     shard.lose("fenced")
@@ -418,7 +418,7 @@ async def test_claim_that_succeeds_during_lease_renewal_is_kept(node: Node) -> N
 
 
 async def test_claim_under_release_is_not_used_again(node: Node) -> None:
-    """By a look that began before it had been given back: another may have the shard by then."""
+    """A read that began before the release still shows the claim; another node may own the shard by then."""
     await node.beat_of(OTHER)
     await node.seconds(6, alive=(OTHER,))
     theirs = next(shard for shard in range(4) if node.supervisor.membership.wanted(shard) == OTHER)
@@ -430,7 +430,7 @@ async def test_claim_under_release_is_not_used_again(node: Node) -> None:
         node.store.releases.set()
         while node.supervisor._tasks:
             await asyncio.wait(set(node.supervisor._tasks))
-        # Now it is this node that should have it.
+        # Now this node should own it.
         await node.store.heartbeat(Member(OTHER, "o", "o:1#leaving", 1_000))
 
     node.store.after_shards = given_back
@@ -467,7 +467,7 @@ async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node
         with pytest.raises(ClusterUpgrading, match="earlier release"):
             await asked
     assert [member.address for member in await node.store.members() if member.incarnation == OWN] == ["n:1#format2"]
-    # It has gone without a word.
+    # It ended without announcing it.
     await node.seconds(6)
     service.require_format_2("onConflict")
     rotated = await service.rotate_secret("signed", "four", 60 * SECOND)
@@ -476,7 +476,7 @@ async def test_format_2_is_refused_while_a_node_of_an_earlier_release_lives(node
 
 async def test_claims_of_many_shards_do_not_delay_heartbeats() -> None:
     class Counted(SharedStore):
-        """How many claims are under way at once."""
+        """Counts how many claims are under way at once."""
 
         claiming, most = 0, 0
 

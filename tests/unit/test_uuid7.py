@@ -1,4 +1,4 @@
-"""UUIDs of version 7: their form, their order, whatever the clock does."""
+"""UUIDs of version 7: their form, and their order whatever the clock does."""
 
 from __future__ import annotations
 

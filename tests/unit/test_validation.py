@@ -1,4 +1,4 @@
-"""The semantic checks by themselves."""
+"""Validation of clients' input, without the HTTP API."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_instants_out_of_range_are_refused_with_the_bound() -> None:
     judge, now = rules(limits), 1_800_000_000_000_000
     assert judge.instant(now - 1_500_000, now) is None
     assert judge.instant(now + 2_500_000, now) is None
-    # The instant that is named is a whole second, and itself accepted.
+    # The instant in the reason is a whole second, and is accepted.
     assert judge.instant(now - 1_500_001, now) == (
         "is too far in the past; the earliest instant accepted now is 2027-01-15T07:59:59Z"
     )
@@ -186,7 +186,7 @@ def test_invisible_characters_in_new_ids_and_tags_are_refused(letter: str) -> No
     assert reason is not None
     assert f"U+{ord(letter):04X}" in reason
     assert [error.path for error in rules().new_tags(["a", text], "tags")] == ["tags[1]"]
-    # Those that are stored can be named.
+    # Stored ones can still be addressed.
     assert rules().timer_id(text) is None
     assert rules().tags([text], "tags") == []
 

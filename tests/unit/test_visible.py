@@ -1,4 +1,4 @@
-"""What people read has no character that steers a terminal or a line."""
+"""Texts for people contain no character that controls a terminal or a line."""
 
 from __future__ import annotations
 

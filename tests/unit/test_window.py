@@ -1,4 +1,4 @@
-"""Single transitions of the window that random runs once showed to be wrong, spelled out."""
+"""Single transitions of the window, most of which random runs once found to be wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAR = (10_000, b"\xff" * 16)
 
 
 def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine of the memory store, which waits for nothing."""
+    """The result of a coroutine of the memory store, which never waits."""
     try:
         call.send(None)
     except StopIteration as end:
@@ -193,7 +193,7 @@ def test_deferred_row_that_is_put_back_waits_for_its_instant() -> None:
 
 
 def test_result_that_arrives_during_its_hand_over_counts() -> None:
-    """The answer comes while the batch is written that leaves the attempt to this node."""
+    """The result arrives while the batch is written that leaves the attempt to this node."""
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
@@ -228,7 +228,7 @@ def nested(levels: int) -> msgspec.Raw:
 
 
 def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> None:
-    """An earlier release stored what it got."""
+    """An earlier release stored such payloads."""
     bench = Bench()
     timer = Timer("n", "t", 20_000, "http://h/", 0, 0, payload=nested(5_000))
     record = encode_record(timer)
@@ -298,7 +298,7 @@ def test_wait_counts_from_the_later_of_instant_and_acceptance() -> None:
     assert (due.key[0], due.waited_us(9_000), due.waited_us(4_990), due.waited_us(90)) == (100, 4_000, 0, -10)
 
 
-# ---------------------------------------------------------------------- creates on a condition
+# ---------------------------------------------------------------------- conditional creates
 
 
 def keyed(
@@ -366,7 +366,7 @@ def test_create_that_keeps_a_timer_in_flight_does_not_supersede_its_result() -> 
     bench.ring()
     keyed(bench, "k")
     batch = bench.assemble()
-    # The result comes while the create may yet replace the timer.
+    # The result arrives while the create may still replace the timer.
     assert not bench.finish()
     bench.commit(batch)
     assert (bench.heard[-1].outcome, bench.heard[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)

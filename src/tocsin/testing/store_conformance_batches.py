@@ -1,4 +1,4 @@
-"""Conformance: what a batch does to rows, what a load returns, what a fetch finds."""
+"""Store conformance: batches, loads and fetches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.testing.store_conformance_base import StoreSuite, claimed, finished,
 
 
 class BatchConformance(StoreSuite):
-    """Upserts, deletes, ranges and history, atomically."""
+    """Upserts, deletes, range deletes and history are applied atomically."""
 
     async def test_upsert_moves_a_uuid_from_any_key(self, store: Store) -> None:
         await claimed(store)
@@ -119,7 +119,7 @@ class BatchConformance(StoreSuite):
 
 
 class LoadConformance(StoreSuite):
-    """Pages in key order that say how far they are complete."""
+    """Loads return pages in key order that state how far they are complete."""
 
     async def test_an_empty_or_unclaimed_shard_is_complete_at_once(self, store: Store) -> None:
         assert await store.load(0, KEY_MIN, (50, uuid_of(1)), 10) == ([], (50, uuid_of(1)))
@@ -129,7 +129,7 @@ class LoadConformance(StoreSuite):
 
     async def test_equal_instants_are_ordered_by_unsigned_bytes(self, store: Store) -> None:
         await claimed(store)
-        # Orders that go wrong elsewhere: signed bytes, little-endian fields, time-based UUID orders, text.
+        # Orders that some databases get wrong: signed bytes, little-endian fields, time-based UUID orders, text.
         uuids = [
             bytes.fromhex(text)
             for text in (
@@ -197,7 +197,7 @@ class LoadConformance(StoreSuite):
 
 
 class FetchConformance(StoreSuite):
-    """Live row and newest history row of each uuid."""
+    """Fetches return the live row and the newest history row of each uuid."""
 
     async def test_unknown_uuids_are_absent(self, store: Store) -> None:
         assert await store.fetch(0, [uuid_of(1)]) == {}

@@ -1,4 +1,4 @@
-"""Conformance: claims, fences, releases, members."""
+"""Store conformance: claims, fences, releases and members."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tocsin.testing.store_conformance_base import ALICE, BOB, StoreSuite, claime
 
 
 class ClaimConformance(StoreSuite):
-    """One owner at a time, and a epoch that only grows."""
+    """A shard has one owner at a time, and its epoch only grows."""
 
     async def test_an_unclaimed_shard_is_not_listed(self, store: Store) -> None:
         assert await store.shards() == []
@@ -85,7 +85,7 @@ class ClaimConformance(StoreSuite):
 
 
 class FenceConformance(StoreSuite):
-    """A batch whose fence fails leaves no trace."""
+    """A batch whose fence fails has no effect."""
 
     async def test_batch_for_an_unclaimed_shard_is_refused(self, store: Store) -> None:
         batch = replace(await claimed(store, 1), shard_id=0, upserts=[row(1)])

@@ -1,4 +1,4 @@
-"""Conformance: namespaces, keys and what else is administered, the number of shards, and what outlives the store object."""
+"""Store conformance: administration, the number of shards, concurrency and durability."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class AdministrationConformance(StoreSuite):
             await store.put_sign_in(each, 1, 10)
         assert sorted(await store.sign_ins(["a", "A", "b", "c"])) == [two, one, other]
         assert await store.sign_ins([]) == []
-        # A use is never forgotten, and brings back nothing that was deleted.
+        # The last use never moves back, and a touch does not restore a deleted sign-in.
         assert await store.touch_sign_in("a", 9) is True
         assert await store.touch_sign_in("a", 7) is True
         assert await store.sign_ins(["a"]) == [one._replace(seen_at=9)]
@@ -108,7 +108,7 @@ class AdministrationConformance(StoreSuite):
             "d",
             "e",
         ]
-        # The new one stays, and of the key's others those that were seen last.
+        # The new one stays, and of the key's others those that were last seen.
         await store.put_sign_in(SignIn("f", "k", 0, 50), 10, 2)
         assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "d", "f"])) == ["a", "d", "f"]
 
@@ -159,7 +159,7 @@ class AdministrationConformance(StoreSuite):
 
 
 class ConcurrencyConformance(StoreSuite):
-    """Callers at the same time, and callers that give up."""
+    """Concurrent and cancelled callers."""
 
     async def test_one_of_concurrent_claims_succeeds(self, store: Store) -> None:
         owners = [bytes([i]) * 16 for i in range(1, 9)]
@@ -183,14 +183,14 @@ class ConcurrencyConformance(StoreSuite):
             await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
-        # Behind everything that was sent: one lane, strictly in order.
+        # It runs after everything that was sent: one lane works strictly in order.
         assert await store.apply([batch]) == [Applied.DURABLE]
         instants = [r.execute_at for r in await loaded(store)]
         assert all(instants.count(number) in (0, 50) for number in range(20))
 
 
 class DurabilityConformance(StoreSuite):
-    """What was answered is there when the store is opened again."""
+    """What was acknowledged is there when the store is opened again."""
 
     async def test_data_survives_reopening(self, store: Store, tmp_path: Path) -> None:
         self.require_persistent()

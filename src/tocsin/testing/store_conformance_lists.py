@@ -1,4 +1,4 @@
-"""Conformance: lists and history."""
+"""Store conformance: lists and history."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SHARDS = (0, 1, 2)
 
 
 def place(listed: StoredRow | HistoryRow) -> tuple[int, bytes, bytes]:
-    """Where a row stands in a list."""
+    """A row's position in a list."""
     return (listed.execute_at, listed.uuid, listed.generation)
 
 
 async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]:
-    """All pages, with what each promises being checked."""
+    """The rows of all pages. It checks what each page promises."""
     rows: list[StoredRow | HistoryRow] = []
     while True:
         page = await store.list(query)
@@ -67,7 +67,7 @@ def status_of(each: StoredRow | HistoryRow) -> Status:
 
 
 class ListConformance(StoreSuite):
-    """Filters, order and cursors."""
+    """Lists: filters, order and cursors."""
 
     async def test_an_empty_namespace_has_one_empty_page(self, store: Store) -> None:
         assert await store.list(ListQuery("default", SHARDS, ALL)) == ([], None)
@@ -165,7 +165,7 @@ class ListConformance(StoreSuite):
 
 
 class HistoryConformance(StoreSuite):
-    """Finished timers, until retention ends."""
+    """History: finished timers until their retention ends."""
 
     async def test_writing_a_history_row_twice_leaves_one(self, store: Store) -> None:
         batch = await claimed(store)

@@ -1,5 +1,4 @@
-"""What MysqlStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
-databases."""
+"""MysqlStore with servers that are killed, stopped or silent, cut connections, locks, time-outs and foreign databases."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from tocsin.stores.mysql_errors import TRANSLATED
 from tocsin.stores.sql_pool import Activity
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
-#: By the key, so that nothing else is locked: the row of shard 0, its live timers.
+#: With the primary key, so that nothing else is locked: the row of shard 0, its live timers.
 LOCK_SHARD = (b"BEGIN", b"SELECT 1 FROM timers WHERE shard_id = 0 AND row_type = 1 FOR UPDATE")
 LOCK_TIMERS = (b"BEGIN", b"SELECT 1 FROM timers FORCE INDEX (PRIMARY) WHERE shard_id = 0 AND row_type = 2 FOR UPDATE")
 
@@ -52,19 +51,19 @@ async def writer(store: MysqlStore) -> int:
 
 
 async def until(other: Connection, condition: bytes, interval_s: float = 0.01) -> None:
-    """Until the condition holds in somebody's list of sessions: only the server's own tells."""
+    """Returns when the condition holds in the server's list of sessions."""
     async with asyncio.timeout(PATIENCE_S):
         while not (await other.rows(condition))[0][0]:  # noqa: ASYNC110
             await asyncio.sleep(interval_s)
 
 
 async def until_waiting(other: Connection, count: int = 1) -> None:
-    """Until so many transactions of this database wait for a row's lock."""
+    """Returns when so many transactions of this database wait for a row lock."""
     await until(
         other,
         b"SELECT COUNT(*) >= %d FROM information_schema.innodb_trx AS t JOIN information_schema.processlist AS p "
         b"ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()" % count,
-        # The server looks again only when nobody asked for a tenth of a second.
+        # The server refreshes this table only after a tenth of a second without queries of it.
         interval_s=0.15,
     )
 
@@ -82,7 +81,7 @@ async def until_gone(other: Connection, thread_id: int) -> None:
 
 
 async def until_noticed(connection: Connection) -> None:
-    """Until a session knows that the server ended it."""
+    """Returns when a session knows that the server ended it."""
     async with asyncio.timeout(PATIENCE_S):
         while not connection.is_closed():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -157,7 +156,7 @@ async def test_stopped_server_is_unavailable_until_it_restarts(mysql: MysqlServe
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
-            # No COMMIT was sent, so nothing is in doubt.
+            # No COMMIT was sent, so the outcome is known.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                 await call
         mysql.start()
@@ -246,7 +245,7 @@ async def test_connection_cut_before_the_commit_is_a_definite_failure(mysql_url:
 async def test_connection_cut_during_the_commit_leaves_the_outcome_unknown(
     shared_mysql: MysqlServer, mysql_url: str, store: MysqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backup's lock holds up commits, and nothing else."""
+    """A backup's lock blocks commits only."""
     batch = await claimed(store)
     await put(store, kept := row(99, 99))
     writing_session = store._lanes[0].pool._idle[0]
@@ -289,11 +288,11 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(mysql_url: str, sto
 
 
 async def test_silent_server_before_the_commit_is_a_definite_failure_and_releases_locks(mysql: MysqlServer) -> None:
-    """The whole server is stopped in mid-batch, the answer given up, and the server goes on."""
+    """The server process is stopped during a batch, the store's wait times out, and the server continues."""
     async with opened(mysql.new_url()) as store:
         batch = await claimed(store)
         await put(store, kept := row(99, 99))
-        # Here, not at the server, which could end the statement by itself then.
+        # The client's time-out, not the server's, which would end the statement itself.
         store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         assert mysql.process is not None
         os.kill(mysql.process.pid, signal.SIGSTOP)
@@ -308,7 +307,7 @@ async def test_silent_server_before_the_commit_is_a_definite_failure_and_release
 
 
 async def test_frozen_nodes_transaction_is_ended_by_the_server(mysql_url: str) -> None:
-    """Whoever takes over need not wait for longer than `lock_timeout`, and what the other still sends comes to nothing."""
+    """The next owner waits for at most `lock_timeout`, and what the frozen node still sends has no effect."""
     async with opened(mysql_url, idle_transaction_timeout_s=1) as store:
         batch = await claimed(store)
         vanished = await connect(store._settings)
@@ -337,7 +336,7 @@ async def test_statement_timeout_is_a_definite_failure(mysql_url: str) -> None:
 
 
 async def test_write_that_times_out_has_no_effect(shared_mysql: MysqlServer, mysql_url: str) -> None:
-    """MySQL goes on with it, so that the node gives up the answer."""
+    """MySQL does not end the statement, so the node stops waiting for the answer."""
     ends_writes = shared_mysql.kind.ends_writes
     grace_s = 60 if ends_writes else 0.2
     async with (
@@ -362,7 +361,7 @@ async def test_lock_timeout_is_unavailable_and_rolls_back_the_transaction(mysql_
         batch = await claimed(store)
         await put(store, old := row(1, 1))
         await other.run(*LOCK_TIMERS)
-        # The fence and the new row went well; only the statement that waited is undone by the server.
+        # The fence and the new row succeeded; the server rolls back only the statement that waited.
         with pytest.raises(StoreUnavailable, match=r"[Ll]ock wait"):
             await store.apply([replace(batch, upserts=[row(2, 2), row(1, 5)])])
         await other.run(b"ROLLBACK")
@@ -374,7 +373,7 @@ async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: Mysq
     batch = await claimed(store)
     await put(store, old := row(1, 1))
     async with session(mysql_url) as other, opened(mysql_url) as beside:
-        # The batch holds the shard row already, and comes to a stop at this timer.
+        # The batch has locked the shard row, and waits at this timer.
         await other.run(*LOCK_TIMERS)
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
@@ -389,8 +388,8 @@ async def test_a_claim_waits_for_the_batch_under_way(mysql_url: str, store: Mysq
 
 
 async def test_batch_waits_only_for_earlier_batches_of_its_shards(mysql_url: str, store: MysqlStore) -> None:
-    """Also when it deletes more than the table has, of which servers would rather read all. To see that a range is over,
-    they lock what follows it, which may be the next shard's row."""
+    """Also when it deletes more rows than the table has, which servers would prefer to scan. At the end of a range they lock
+    the following row, which may be the next shard's."""
     batch, _, other_batch = [await claimed(store, shard_id) for shard_id in range(3)]
     await put(store, old := row(1, 1))
     async with session(mysql_url) as other:
@@ -406,7 +405,7 @@ async def deadlocked(mysql_url: str, store: MysqlStore, batch: ShardBatch) -> li
     """Applies the batch, which moves the timer 1, against a transaction that holds this timer and wants the shard row."""
     async with session(mysql_url) as other, session(mysql_url) as beside:
         await other.run(*LOCK_TIMERS)
-        # The server undoes whoever has changed less.
+        # The server rolls back the transaction that has changed less.
         await other.run(*(b"INSERT INTO members VALUES (x'%02x', '', '', 0)" % number for number in range(50)))
         writing = asyncio.create_task(store.apply([batch]))
         await until_waiting(beside)
@@ -459,7 +458,7 @@ async def test_cancelled_read_returns_its_connection(mysql_url: str) -> None:
 
 
 async def test_concurrent_commits_of_neighbouring_shards_do_not_deadlock(mysql_url: str) -> None:
-    """Upserts that move rows lock places beside them in the index by uuid; neighbouring shards do so at the same time."""
+    """Upserts that move rows lock gaps in the uuid index; neighbouring shards lock the same gaps."""
     async with opened(mysql_url, writers=4) as store:
         batches = [await claimed(store, shard_id) for shard_id in range(4)]
 

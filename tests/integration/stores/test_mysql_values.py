@@ -1,4 +1,4 @@
-"""What MysqlStore takes and keeps: values, packets, sessions' settings, rights, TLS, schemas."""
+"""MysqlStore's values, packets, session settings, rights, TLS and schemas."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_tls_with_a_verified_server(tmp_path: Path) -> None:
                     Activity.READING, lambda connection: connection.rows(b"SHOW SESSION STATUS LIKE 'Ssl_cipher'")
                 )
                 assert cipher[0][1]
-        # Another name than the certificate's, and another authority than its own.
+        # A host name other than the certificate's, and another authority.
         for parameters in (f"?ssl-ca={tmp_path}/ca.pem", f"?ssl-ca={tmp_path}/stranger.pem"):
             with pytest.raises(StoreUnavailable, match="certificate"):
                 await MysqlStore(server.url("t", parameters)).open(4)

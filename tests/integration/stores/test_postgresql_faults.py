@@ -1,5 +1,4 @@
-"""What PostgresStore makes of a server that is killed, stopped or silent, of cut connections, locks, time-outs and foreign
-schemas."""
+"""PostgresStore with servers that are killed, stopped or silent, cut connections, locks, time-outs and foreign schemas."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
 
 @asynccontextmanager
 async def session(url: str) -> AsyncIterator[Any]:
-    """Somebody else's connection."""
+    """A connection that is not the store's."""
     connection = await asyncpg.connect(url)
     try:
         yield connection
@@ -62,11 +61,11 @@ async def session(url: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def locked_shards(url: str) -> AsyncIterator[Any]:
-    """Somebody else holds all shard rows; to be let go by ROLLBACK, at the latest at the end."""
+    """Another connection locks all shard rows, until ROLLBACK or the end of the body."""
     async with session(url) as other:
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 1 FOR UPDATE")
         yield other
-        # A server may take its time to notice that a session has ended, and keeps the locks until then.
+        # The server may notice late that a session has ended, and keeps its locks until then.
         if not other.is_closed():
             await other.execute("ROLLBACK")
 
@@ -79,7 +78,7 @@ async def writer_pid(store: PostgresStore) -> int:
 
 
 async def until_waiting(other: Any, count: int = 1) -> None:
-    """Until so many sessions wait for a lock: only the server's own list tells."""
+    """Returns when so many sessions wait for a lock, by the server's list."""
     sql = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
     async with asyncio.timeout(PATIENCE_S):
         while await other.fetchval(sql) < count:  # noqa: ASYNC110
@@ -155,7 +154,7 @@ async def test_stopped_server_is_unavailable_until_it_restarts(postgresql: Postg
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
             store.api_keys(),
         ):
-            # Nothing was sent, so nothing is in doubt.
+            # Nothing was sent, so the outcome is known.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                 await call
         postgresql.start()
@@ -164,7 +163,7 @@ async def test_stopped_server_is_unavailable_until_it_restarts(postgresql: Postg
 
 
 def connections_gone(store: PostgresStore) -> list[asyncio.Event]:
-    """Set when one of the store's idle connections was found broken."""
+    """An event that is set when one of the store's idle connections is found broken."""
     assert store._loaders is not None
     assert store._readers is not None
     events = []
@@ -244,11 +243,12 @@ async def test_a_read_whose_connection_is_cut_is_unavailable(postgresql_url: str
 async def test_silent_server_leaves_the_outcome_unknown_and_the_late_batch_atomic(
     postgresql_url: str,
 ) -> None:
-    """The session is stopped in mid-batch, the answer given up, the shard claimed anew, and the session goes on."""
+    """The session is stopped during a batch, the store's wait times out, the shard is claimed again, and the session
+    continues."""
     async with opened(postgresql_url) as store, opened(postgresql_url) as beside:
         batch = await claimed(store)
         pid = await writer_pid(store)
-        # Here, not at the server, which could end the statement by itself then.
+        # The client's time-out, not the server's, which would end the statement itself.
         store._lanes[0].pool._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -256,13 +256,13 @@ async def test_silent_server_leaves_the_outcome_unknown_and_the_late_batch_atomi
                 await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
         finally:
             os.kill(pid, signal.SIGCONT)
-        # Waits for the late batch, if that holds the shard row already; else the batch finds another version.
+        # Waits for the late batch if it has locked the shard row; otherwise the batch finds another epoch.
         assert await beside.claim(0, expected_epoch=1, owner=ALICE) == 2
         rows = await loaded(beside)
         assert len(rows) in (0, 50)
         async with session(postgresql_url) as other:
             sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1"
-            # The session ends by itself; again only the server knows.
+            # The session ends by itself, which only the server's list shows.
             async with asyncio.timeout(PATIENCE_S):
                 while await other.fetchval(sql, pid):  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
@@ -299,7 +299,7 @@ async def test_a_claim_waits_for_the_batch_under_way(postgresql_url: str, store:
     batch = await claimed(store)
     await put(store, old := row(1, 1))
     async with session(postgresql_url) as other, opened(postgresql_url) as beside:
-        # The batch holds the shard row already, and comes to a stop at this timer.
+        # The batch has locked the shard row, and waits at this timer.
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[new := row(1, 2)])]))
         await until_waiting(other)
@@ -317,7 +317,7 @@ async def test_deadlocks_are_definite_failures(postgresql_url: str, store: Postg
     batch = await claimed(store)
     await put(store, row(1, 1))
     async with session(postgresql_url) as other:
-        # Never the one to be picked as the victim.
+        # This one is never chosen as the deadlock's victim.
         await other.execute("SET deadlock_timeout = '60s'")
         await other.execute("BEGIN; SELECT FROM tocsin.timers WHERE row_type = 2 FOR UPDATE")
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 2)])]))

@@ -1,4 +1,4 @@
-"""Files of SQLite stores: those of an earlier release, and who can read them."""
+"""Files of SQLite stores: those of an earlier release, and their permissions."""
 
 from __future__ import annotations
 
