@@ -67,10 +67,12 @@ class Desk:
     """A router with everything around it."""
 
     def __init__(self, **limits: int) -> None:
-        self.map, self.clock = Map(), FakeClock(boottime_us=SECOND) self.links = {THERE: Link(), ELSEWHERE: Link()}
-        self.accepted: list[tuple[Write, int | None, Settle]] = [] self.own = True self.answers: dict[str, object] = {}
-        self.router = Router(self.map, self, lambda node, _: self.links[node], self.clock, ClusterLimits(**limits))  # type:
-        ignore[arg-type, return-value]
+        self.map, self.clock = Map(), FakeClock(boottime_us=SECOND)
+        self.links = {THERE: Link(), ELSEWHERE: Link()}
+        self.accepted: list[tuple[Write, int | None, Settle]] = []
+        self.own = True
+        self.answers: dict[str, object] = {}
+        self.router = Router(self.map, self, lambda node, _: self.links[node], self.clock, ClusterLimits(**limits))  # type: ignore[arg-type, return-value]
 
     def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
         if not self.own:

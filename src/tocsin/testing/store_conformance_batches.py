@@ -32,9 +32,9 @@ class BatchConformance(StoreSuite):
     async def test_suspending_and_resuming_keeps_one_row(self, store: Store) -> None:
         await claimed(store)
         await put(store, row(1, 10))
-        aside = row(1, 10, suspended="namespace:default")
-        await put(store, aside)
-        assert (await loaded(store), await suspended(store)) == ([], [aside])
+        suspended_row = row(1, 10, suspended="namespace:default")
+        await put(store, suspended_row)
+        assert (await loaded(store), await suspended(store)) == ([], [suspended_row])
         back = row(1, 12)
         await put(store, back)
         assert (await loaded(store), await suspended(store)) == ([back], [])
@@ -58,18 +58,22 @@ class BatchConformance(StoreSuite):
         self.require_range_delete(store)
         batch = await claimed(store)
         await claimed(store, 1)
-        await put(store, row(1, 10), aside := row(2, 10, suspended="why"))
+        await put(store, row(1, 10), suspended_row := row(2, 10, suspended="why"))
         await put(store, neighbour := row(3, 5), shard_id=1)
         await store.apply([replace(batch, delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await suspended(store), await loaded(store, 1)) == ([], [aside], [neighbour])
+        assert (await loaded(store), await suspended(store), await loaded(store, 1)) == (
+            [],
+            [suspended_row],
+            [neighbour],
+        )
 
     async def test_a_row_can_be_suspended_inside_the_deleted_range(self, store: Store) -> None:
         self.require_range_delete(store)
         batch = await claimed(store)
         await put(store, row(1, 10), row(2, 10))
-        aside = row(1, 10, suspended="why")
-        await store.apply([replace(batch, upserts=[aside], delete_to=(10, uuid_of(9)))])
-        assert (await loaded(store), await suspended(store)) == ([], [aside])
+        suspended_row = row(1, 10, suspended="why")
+        await store.apply([replace(batch, upserts=[suspended_row], delete_to=(10, uuid_of(9)))])
+        assert (await loaded(store), await suspended(store)) == ([], [suspended_row])
 
     async def test_all_parts_of_a_batch_are_atomic(self, store: Store) -> None:
         batch = await claimed(store)

@@ -195,8 +195,8 @@ class DurabilityConformance(StoreSuite):
     async def test_data_survives_reopening(self, store: Store, tmp_path: Path) -> None:
         self.require_persistent()
         batch = await claimed(store)
-        live, aside, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
-        await store.apply([replace(batch, upserts=[live, aside], history=[done])])
+        live, suspended_row, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
+        await store.apply([replace(batch, upserts=[live, suspended_row], history=[done])])
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
         await store.put_namespace(namespace("n"), create=True)
         await store.put_api_key(ApiKey("k", "0" * 64, Role.READ))
@@ -208,7 +208,7 @@ class DurabilityConformance(StoreSuite):
         assert await again.open(None) == TOTAL_SHARDS
         try:
             assert await again.shards() == [ShardState(0, 1, ALICE)]
-            assert (await loaded(again), await suspended(again)) == ([live], [aside])
+            assert (await loaded(again), await suspended(again)) == ([live], [suspended_row])
             assert await again.fetch(0, [done.uuid]) == {done.uuid: Found(None, done)}
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
             assert await again.namespaces() == [namespace("n")]
