@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench` measures the real server from outside, beside the machine's own limits in the same run."""
+"""Benchmarks: `make bench` measures the real server from outside, and the machine's own limits in the same run."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: measures, prints a table, writes JSON. How to read it: docs/explanation/performance.md."""
+"""`python -m bench`: measures, prints a table, writes JSON. docs/explanation/performance.md explains the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import agent, figures, limits, processes
+from bench import agent, limits, processes, scenarios
 from bench.database import database
 
 
@@ -24,11 +24,11 @@ def _plan(args: argparse.Namespace) -> dict[str, Callable[[], dict[str, Any]]]:
     scale = 0.2 if args.quick else 1.0
     plan: dict[str, Callable[[], dict[str, Any]]] = {
         "raw": lambda: limits.raw_server(int(100_000 * scale)),
-        "single": lambda: figures.create_single(int(100_000 * scale)),
-        "batch": lambda: figures.create_batch(int(400_000 * scale)),
-        "burst": lambda: figures.burst(int(50_000 * scale)),
-        "steady": lambda: figures.steady(args.rate, 10 * max(scale, 0.5)),
-        "pending": lambda: figures.pending(args.pending),
+        "single": lambda: scenarios.create_single(int(100_000 * scale)),
+        "batch": lambda: scenarios.create_batch(int(400_000 * scale)),
+        "burst": lambda: scenarios.burst(int(50_000 * scale)),
+        "steady": lambda: scenarios.steady(args.rate, 10 * max(scale, 0.5)),
+        "pending": lambda: scenarios.pending(args.pending),
         "agent": lambda: agent.calls_now(int(20_000 * scale)),
         "agent-due": lambda: agent.calls_due(int(200 * scale), 60 * scale),
     }
@@ -41,17 +41,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
     parser.add_argument("--only", help="some of raw,single,batch,burst,steady,pending,agent,agent-due")
-    parser.add_argument("--rate", type=int, default=5_000, help="timers a second of the lag figure")
-    parser.add_argument("--pending", type=int, default=1_000_000, help="timers of the pending figure")
-    parser.add_argument("--out", default="bench/results", help="folder of the JSON")
+    parser.add_argument("--rate", type=int, default=5_000, help="timers a second for steady")
+    parser.add_argument("--pending", type=int, default=1_000_000, help="timers for pending")
+    parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     parser.add_argument(
         "--store",
         metavar="URL",
-        help="postgresql://…: keep timers there, in schemas bench_…, instead of in SQLite's files",
+        help="postgresql://…: store timers there, in schemas bench_…, instead of in SQLite files",
     )
-    parser.add_argument(
-        "--postgresql", action="store_true", help="keep timers in a PostgreSQL server that is started here"
-    )
+    parser.add_argument("--postgresql", action="store_true", help="start a PostgreSQL server and store timers there")
     args = parser.parse_args()
     results: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
@@ -59,7 +57,7 @@ def main() -> int:
         for name, measure in _plan(args).items():
             print(f"measuring {name} …", file=sys.stderr, flush=True)
             results |= measure()
-    table = Table("figure", "measured", title="Tocsin on this machine")
+    table = Table("measurement", "result", title="Tocsin on this machine")
     table.columns[1].justify = "right"
     for name, value in results.items():
         table.add_row(name, f"{value:,.0f}" if value >= 100 else f"{value:,.3f}")
@@ -67,7 +65,7 @@ def main() -> int:
     report = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
-        "figures": results,
+        "results": results,
     }
     path = Path(args.out) / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

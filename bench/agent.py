@@ -1,4 +1,4 @@
-"""The service agent's figures: submits and calls a second, end to end, and how late scheduled calls are."""
+"""Scenarios of the service agent: submits and calls a second, end to end, and the lag of scheduled calls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import processes
-from bench.figures import Statistics, stats_of, wait_for
+from bench.scenarios import Results, stats_of, wait_for
 
 TENANTS = 500
 
 
-def calls_now(count: int, *flags: str, label: str = "agent") -> Statistics:
-    """Calls due at once, submitted one a request from 64 connections."""
+def calls_now(count: int, *flags: str, label: str = "agent") -> Results:
+    """Calls that are due immediately, submitted one per request from 64 connections."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data, *flags) as server:
         options: dict[str, Any] = {"connections": 64, "tenants": TENANTS}
         processes.load(
@@ -39,8 +39,8 @@ def calls_now(count: int, *flags: str, label: str = "agent") -> Statistics:
         }
 
 
-def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent") -> Statistics:
-    """500 tenants' scheduled calls, due evenly over some seconds: how late they are, and what that costs."""
+def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent") -> Results:
+    """Scheduled calls of 500 tenants, due evenly over `seconds`: their lag and their cost."""
     count = TENANTS * per_tenant
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data, *flags) as server:
         began = time.perf_counter()
@@ -51,29 +51,29 @@ def calls_due(per_tenant: int, seconds: float, *flags: str, label: str = "agent"
         submitting = time.perf_counter() - began
         ahead = (due - processes.now_us()) / 1e6
         if ahead < 0:
-            raise RuntimeError("submitting took longer than planned; calls were due before all were there")
+            raise RuntimeError("submitting took longer than planned; calls were due before all were submitted")
         time.sleep(ahead)
         before = server.cpu_s()
         seen = wait_for(receiver.port, result["requests"], seconds + 60)
         cpu = server.cpu_s() - before
         stats = stats_of(receiver.port)
         time.sleep(1.0)
-        figures = {
+        results = {
             f"{label} {count} due in {seconds:g} s, submits per s": result["requests"] / submitting,
             f"{label} due, lag p50 ms": stats["lag_p50_ms"],
             f"{label} due, lag p99 ms": stats["lag_p99_ms"],
             f"{label} due, lag max ms": stats["lag_max_ms"],
             f"{label} due, early": stats["early"],
             f"{label} due, lost": result["requests"] - seen,
-            f"{label} due, CPU share meanwhile": cpu / seconds,
+            f"{label} due, CPU share": cpu / seconds,
             f"{label} due, memory MiB": server.memory_mib(),
         }
         unfinished = _unfinished(data / "agent.db")
-        return figures if unfinished is None else {**figures, f"{label} due, unfinished 1 s after": unfinished}
+        return results if unfinished is None else {**results, f"{label} due, unfinished 1 s after": unfinished}
 
 
 def _unfinished(path: Path) -> int | None:
-    """Calls that have not come to their end; None where they are in another database."""
+    """Number of unfinished calls; None if they are in another database."""
     if not path.exists():
         return None
     with contextlib.closing(sqlite3.connect(path)) as connection:

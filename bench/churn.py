@@ -1,12 +1,12 @@
-"""What a table that is a queue becomes: millions of timers pass through PostgreSQL, under one variant of it after another.
+"""Measures bloat in a table used as a queue: millions of timers pass through PostgreSQL, once for each table variant.
 
     python -m bench.churn                                 # every variant, 3 million timers each: about fifteen minutes
     python -m bench.churn --variants shipped --timers 10000000 --history
-    python -m bench.churn --postgresql postgresql://…     # a server of yours instead of one started here
+    python -m bench.churn --postgresql postgresql://…     # an existing server instead of one started here
 
-The store's own adapter creates, loads, reschedules and finishes timers as the engine does, by a clock that advances with the
-timers made, so that as many are pending at the end as were near the beginning. Whatever grows meanwhile is bloat.
-Prints a table and writes JSON to bench/results/. How to read it: docs/how-to/postgresql.md.
+The store's own adapter creates, loads, reschedules and finishes timers as the engine does. Its clock advances with the
+number of created timers, so the number of pending timers is constant, and any growth is bloat. Prints a table and writes
+JSON to bench/results/. docs/how-to/postgresql.md explains the results.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from tocsin.stores.postgresql import PostgresStore
 from tocsin.stores.sql_keys import LeftEdges
 
 SHARDS = 16
-#: Rows made in one commit, and so, on the average, finished in one.
+#: Rows created in one commit and so, on average, also finished in one.
 BATCH_ROWS = 4_000
 PAGE_ROWS = 1_000
-#: Every so many rounds a shard is read from its beginning, as its next owner would.
+#: Every n-th round reads a shard from its beginning, as a new owner does.
 FROM_BEGINNING_EVERY = 10
-#: Virtual microseconds from one timer's creation to the next one's.
+#: Virtual microseconds between the creation of two timers.
 STEP_US = 20
 START_US = 1_800_000_000_000_000
 FAR_US = 365 * 86_400 * 1_000_000
 
 
 class NoEdges(LeftEdges):
-    """Range deletes begin at the beginning of the shard: what the store did without its hint."""
+    """Makes range deletes begin at the beginning of the shard, without the store's hint."""
 
     def take(self, batch: ShardBatch) -> FireKey:
-        """See LeftEdges."""
+        """The least key of any shard, whatever the batch."""
         return KEY_MIN
 
 
 class Queue:
-    """Timers that come and go. `pending` are waiting in the steady state, `retries` is the share that is not done when it
-    rings and comes again later."""
+    """A steady stream of timers through a store. `pending` is the number of pending timers in the steady state, `retries` the
+    share that is rescheduled when it fires."""
 
     def __init__(self, store: Store, pending: int, retries: float, history: bool) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class Queue:
         self._after: list[FireKey] = [KEY_MIN] * SHARDS
         self.made = self.finished = self._stored = 0
         self.write_s: list[float] = []
-        self.from_mark_s: list[float] = []
+        self.from_last_load_s: list[float] = []
         self.from_beginning_s: list[float] = []
 
     @property
@@ -76,7 +76,7 @@ class Queue:
         return START_US + self.made * STEP_US
 
     async def fill(self, far: int) -> None:
-        """Only creates, until as many are pending as will be: at first `far` that will not ring in this run."""
+        """Creates timers until the steady number is pending, after `far` timers that do not fire in this run."""
         for first in range(0, far, BATCH_ROWS):
             parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
             for number in range(first, min(first + BATCH_ROWS, far)):
@@ -89,15 +89,15 @@ class Queue:
             await self._store.apply([part for part in parts if part.upserts])
 
     async def settle(self, far: int = 0) -> None:
-        """Fills, and goes on until what is due in a round is what is made in one. Measuring begins afterwards."""
+        """Fills the table, and runs rounds until each fires as many timers as it creates. Measuring begins afterwards."""
         await self.fill(far)
         while self.made < 3 * self._spread // 2:
             await self.round()
-        for kept in (self.write_s, self.from_mark_s, self.from_beginning_s):
+        for kept in (self.write_s, self.from_last_load_s, self.from_beginning_s):
             kept.clear()
 
     async def round(self) -> None:
-        """One commit: what is due is done or comes again, and new timers are created."""
+        """One commit: finishes or reschedules the due timers and creates new ones."""
         parts = [ShardBatch(shard_id, 1, OWNER) for shard_id in range(SHARDS)]
         for part in parts:
             self._conclude(part, await self._due(part.shard_id))
@@ -124,12 +124,12 @@ class Queue:
             parts[self.made % SHARDS].upserts.append(row)
 
     async def _due(self, shard_id: int) -> list[StoredRow]:
-        """As the engine loads: above what was loaded before."""
+        """Loads due rows as the engine does: only above the last loaded key."""
         due: list[StoredRow] = []
         while True:
             began = time.perf_counter()
             page = await self._store.load(shard_id, self._after[shard_id], (self.now_us, b""), PAGE_ROWS)
-            self.from_mark_s.append(time.perf_counter() - began)
+            self.from_last_load_s.append(time.perf_counter() - began)
             due += page.rows
             self._after[shard_id] = page.complete_to
             if len(page.rows) < PAGE_ROWS:
@@ -150,7 +150,7 @@ class Queue:
 
 
 class Sizes:
-    """What the server says of the tables of a schema."""
+    """The server's statistics of the tables of a schema."""
 
     def __init__(self, session: Any, schema: str) -> None:
         self._session = session
@@ -179,12 +179,12 @@ class Sizes:
         return {**sizes, "dead tuples": float(row[0]), "vacuums": float(row[1]), "updates in place": float(row[2])}
 
     async def wal(self) -> int:
-        """Bytes of the log so far."""
+        """Bytes of write-ahead log so far."""
         return int(await self._session.fetchval("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
 
 async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: Callable[[], float]) -> dict[str, Any]:
-    """Fills a new schema, lets the timers pass, and tells what they left."""
+    """Fills a new schema, passes the timers through it, and returns the measurements."""
     schema = f"churn_{variant.name.replace('-', '_')}"
     store = PostgresStore(url, schema=schema)
     session = await asyncpg.connect(url, statement_cache_size=0)
@@ -197,10 +197,10 @@ async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: C
         for shard_id in range(SHARDS):
             await store.claim(shard_id, expected_epoch=0, owner=OWNER)
         cpu = cpu_s()
-        figures = await _pass(store, Sizes(session, schema), args)
-        # With what filled the table: three times as many as are pending, and those far from due.
-        timers = figures["timers passed"] + 3 * args.pending + args.far
-        return figures | {"CPU s of database per 1,000": (cpu_s() - cpu) / timers * 1_000}
+        results = await _pass(store, Sizes(session, schema), args)
+        # Includes the timers that filled the table: three times the pending ones, and those far from due.
+        timers = results["timers passed"] + 3 * args.pending + args.far
+        return results | {"CPU s of database per 1,000": (cpu_s() - cpu) / timers * 1_000}
     finally:
         await store.close()
         await session.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
@@ -229,10 +229,10 @@ async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) ->
         **{f"{name}, after": value for name, value in last.items() if "MiB" in name},
         "dead tuples, most": dead_max,
         "vacuums": last["vacuums"] - first["vacuums"],
-        # Nothing else than the fence updates rows without moving them in the index.
+        # Only the fence updates rows without moving them in the index.
         "fences in place, share": (last["updates in place"] - first["updates in place"])
         / (len(queue.write_s) * SHARDS),
-        **latencies("load from the mark", queue.from_mark_s),
+        **latencies("load from the last key", queue.from_last_load_s),
         **latencies("load from the beginning", queue.from_beginning_s),
         "WAL bytes a timer": (await sizes.wal() - wal) / passed,
         "seconds": time.monotonic() - began,
@@ -241,7 +241,7 @@ async def _pass(store: PostgresStore, sizes: Sizes, args: argparse.Namespace) ->
 
 
 def latencies(name: str, each_s: list[float]) -> dict[str, float]:
-    """How long something took in the beginning, in the end and at worst, in ms."""
+    """Latencies at the beginning, at the end and at worst, in ms."""
     tenth = max(len(each_s) // 10, 1)
     return {
         f"{name} ms, p50 of the first tenth": statistics.median(each_s[:tenth]) * 1e3,
@@ -253,7 +253,7 @@ def latencies(name: str, each_s: list[float]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _server(url: str | None) -> Iterator[tuple[str, Callable[[], float]]]:
-    """Its URL, and what tells its processor seconds: of another's server, nothing."""
+    """Its URL and a function that returns its processor seconds, which is always 0 for an existing server."""
     if url is not None:
         yield url, lambda: 0.0
     else:
@@ -264,14 +264,16 @@ def _server(url: str | None) -> Iterator[tuple[str, Callable[[], float]]]:
 def main() -> None:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--timers", type=int, default=3_000_000, help="how many pass through each variant")
-    parser.add_argument("--pending", type=int, default=200_000, help="how many are pending all the time")
-    parser.add_argument("--far", type=int, default=0, help="how many more are pending, far from due")
-    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it rings")
-    parser.add_argument("--history", action="store_true", help="with history rows, which are purged in their turn")
+    parser.add_argument("--timers", type=int, default=3_000_000, help="number of timers that pass through each variant")
+    parser.add_argument("--pending", type=int, default=200_000, help="number of pending timers")
+    parser.add_argument("--far", type=int, default=0, help="number of additional pending timers that do not become due")
+    parser.add_argument(
+        "--retries", type=float, default=0.1, help="share of timers that are rescheduled when they fire"
+    )
+    parser.add_argument("--history", action="store_true", help="write history rows, and purge them")
     parser.add_argument("--variants", default=",".join(VARIANTS), help="some of " + ", ".join(VARIANTS))
-    parser.add_argument("--seconds-max", type=float, default=1_200, help="bound of each variant")
-    parser.add_argument("--postgresql", metavar="URL", help="a superuser's URL of a server that is there already")
+    parser.add_argument("--seconds-max", type=float, default=1_200, help="time limit of each variant")
+    parser.add_argument("--postgresql", metavar="URL", help="URL of an existing server, as a superuser")
     args = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
     with _server(args.postgresql) as (url, cpu_s):
@@ -279,7 +281,7 @@ def main() -> None:
             print(f"{name}: {VARIANTS[name].meaning} …", flush=True)
             results[name] = asyncio.run(measure(url, VARIANTS[name], args, cpu_s))
             print(json.dumps({key: value for key, value in results[name].items() if key != "samples"}), flush=True)
-    table = Table("figure", *results)
+    table = Table("measurement", *results)
     for key in next(iter(results.values())):
         if key != "samples":
             values = [result[key] for result in results.values()]

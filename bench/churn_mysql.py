@@ -1,9 +1,9 @@
-"""What a table that is a queue becomes in MySQL or MariaDB: millions of timers pass through it, as in `bench.churn`.
+"""Measures bloat in a table used as a queue, in MySQL or MariaDB: millions of timers pass through it, as in `bench.churn`.
 
     python -m bench.churn_mysql mysql://root@127.0.0.1/churn --timers 10000000    # a database, which is dropped first
 
-Prints the sizes of the tables' files and the length of the history list (what is deleted and not purged yet) now and then,
-and how long loads took. How to read it: docs/how-to/mysql.md.
+Periodically prints the size of the table's file and the length of the history list (transactions whose deleted rows are
+not purged yet), and at the end the latencies of loads. docs/how-to/mysql.md explains the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tocsin.stores.mysql import MysqlStore
 from tocsin.stores.mysql_connection import connect
 from tocsin.stores.mysql_driver import Connection
 
-#: Commits between two looks at the sizes.
+#: Commits between two measurements of the sizes.
 ROUNDS = 50
 
 _SIZE = "SELECT FILE_SIZE / 1048576 FROM information_schema.{tablespaces} WHERE NAME = CONCAT(DATABASE(), '/timers')"
@@ -28,7 +28,7 @@ _UNPURGED = "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 't
 
 
 async def measure(url: str, args: argparse.Namespace) -> None:
-    """Fills a new database, lets the timers pass, and prints what they leave."""
+    """Fills a new database, passes the timers through it, and prints the measurements."""
     store = MysqlStore(url)
     outside = await connect(store._settings, database=False)
     await outside.run(b"DROP DATABASE IF EXISTS `%b`" % store._settings.database.encode())
@@ -51,9 +51,9 @@ async def _pass(queue: Queue, session: Connection, args: argparse.Namespace) -> 
     while queue.finished - finished < args.timers and time.monotonic() - began < args.seconds_max:
         for _ in range(ROUNDS):
             await queue.round()
-        figures = {"timers": queue.finished - finished, "seconds": round(time.monotonic() - began)}
-        print(json.dumps(figures | await _sizes(session)), flush=True)
-    loads = latencies("load from the mark", queue.from_mark_s)
+        progress = {"timers": queue.finished - finished, "seconds": round(time.monotonic() - began)}
+        print(json.dumps(progress | await _sizes(session)), flush=True)
+    loads = latencies("load from the last key", queue.from_last_load_s)
     print(json.dumps(loads | latencies("load from the beginning", queue.from_beginning_s), indent=2))
 
 
@@ -67,11 +67,13 @@ async def _sizes(session: Connection) -> dict[str, Any]:
 def main() -> None:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("url", help="a database on a server of yours; it is dropped first")
-    parser.add_argument("--timers", type=int, default=3_000_000, help="how many pass through")
-    parser.add_argument("--pending", type=int, default=200_000, help="how many are pending all the time")
-    parser.add_argument("--retries", type=float, default=0.1, help="the share that is rescheduled when it rings")
-    parser.add_argument("--seconds-max", type=float, default=2_400, help="after which it ends")
+    parser.add_argument("url", help="a database on an existing server; it is dropped first")
+    parser.add_argument("--timers", type=int, default=3_000_000, help="number of timers that pass through")
+    parser.add_argument("--pending", type=int, default=200_000, help="number of pending timers")
+    parser.add_argument(
+        "--retries", type=float, default=0.1, help="share of timers that are rescheduled when they fire"
+    )
+    parser.add_argument("--seconds-max", type=float, default=2_400, help="time limit")
     args = parser.parse_args()
     asyncio.run(measure(args.url, args))
 

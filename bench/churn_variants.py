@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Variant:
-    """How a table differs from the shipped schema. `system` are settings of the server, reset afterwards."""
+    """A difference from the shipped schema. `system` are server settings, which are reset afterwards."""
 
     name: str
     meaning: str
@@ -29,9 +29,9 @@ _NAPTIME = (("autovacuum_naptime", "1min"),)
 VARIANTS = {
     variant.name: variant
     for variant in (
-        Variant("shipped", "the schema as it is, autovacuum_naptime 10 s"),
-        Variant("slow-naptime", "the schema as it is, PostgreSQL's own naptime", system=_NAPTIME),
-        Variant("default-vacuum", "all of autovacuum as PostgreSQL has it", _RESET, system=_NAPTIME),
+        Variant("shipped", "the shipped schema, autovacuum_naptime 10 s"),
+        Variant("slow-naptime", "the shipped schema, PostgreSQL's default naptime", system=_NAPTIME),
+        Variant("default-vacuum", "PostgreSQL's defaults for all autovacuum settings", _RESET, system=_NAPTIME),
         Variant("no-vacuum", "no vacuum at all", "ALTER TABLE timers SET (autovacuum_enabled = off)"),
         Variant("clean-index", "vacuum_index_cleanup on", "ALTER TABLE timers SET (vacuum_index_cleanup = on)"),
         Variant("full-pages", "fillfactor 100", "ALTER TABLE timers SET (fillfactor = 100)"),
@@ -41,7 +41,7 @@ VARIANTS = {
     )
 }
 
-#: The shipped table becomes the pattern of its partitions.
+#: Replaces the shipped table with a partitioned one of the same definition.
 _PARTITIONED = """
 ALTER TABLE timers RENAME TO plain_timers;
 CREATE TABLE timers (LIKE plain_timers INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
@@ -53,7 +53,7 @@ DROP TABLE plain_timers;
 
 
 async def prepared(session: Any, schema: str, variant: Variant) -> None:
-    """Gives an opened, empty schema the variant's form. Needs a superuser's session outside a transaction."""
+    """Applies the variant to an opened, empty schema. Requires a superuser's session outside a transaction."""
     for name, value in variant.system:
         await session.execute(f"ALTER SYSTEM SET {name} = '{value}'")
     await session.execute("SELECT pg_reload_conf()")
@@ -71,7 +71,7 @@ async def prepared(session: Any, schema: str, variant: Variant) -> None:
 
 
 async def put_back(session: Any, variant: Variant) -> None:
-    """Takes the variant's settings off the server."""
+    """Resets the variant's settings on the server."""
     for name, _ in variant.system:
         await session.execute(f"ALTER SYSTEM RESET {name}")
     await session.execute("SELECT pg_reload_conf()")

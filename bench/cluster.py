@@ -1,12 +1,12 @@
-"""`make bench-cluster`: 1, 2 and 4 nodes on one PostgreSQL server, started here, synced as in production.
+"""`make bench-cluster`: 1, 2 and 4 nodes on one PostgreSQL server, started here, which syncs as in production.
 
     python -m bench.cluster                    # everything, less than five minutes
     python -m bench.cluster --only limited     # some of limited,free,shards
     python -m bench.cluster --quick            # a third of the load
 
 *limited*: each node has the same small share of a core (`--share`), so that nodes are the limit although load, nodes and
-database share one machine. *free*: nodes take what they get; the machine is the limit. *shards*: what it costs one node
-that there are many. Prints a table and writes JSON to bench/results/. How to read it: docs/explanation/scale.md.
+database share one machine. *free*: no limit per node, so that the machine is the limit. *shards*: the cost of many shards
+on one node. Prints a table and writes JSON to bench/results/. docs/explanation/scale.md explains the results.
 """
 
 from __future__ import annotations
@@ -26,26 +26,24 @@ from rich.table import Table
 
 from bench import processes
 from bench.database import Database, database
-from bench.figures import stats_of, wait_for
 from bench.nodes import Cluster, Used, cluster
-
-Statistics = dict[str, Any]
+from bench.scenarios import Results, stats_of, wait_for
 
 NODES = (1, 2, 4)
 SHARDS = 64
 MANY_SHARDS = (16, 256, 1024)
 IDLE_S = 10.0
 _HOUR_US = 3_600_000_000
-#: Timers a second that a node manages on a whole core, about: so much load as takes some seconds.
+#: Approximate throughput of a node on a whole core, timers a second; determines how many timers take some seconds.
 BATCH_PER_S, SINGLE_PER_S, FIRES_PER_S = 32_000, 9_000, 11_000
-#: Timers a request where they are created to become due at once.
+#: Timers per request for the fire measurements.
 DUE_BATCH = 100
-#: A second, in the comparison of owners with any node.
+#: Creates a second in the comparison of owners with any node.
 FORWARD_RATE = 1_500
 
 
 class Bench:
-    """One cluster under each kind of load in turn. `cores` is what its nodes may use together, `seconds` of each load."""
+    """One cluster under each kind of load in turn. Its nodes may use `cores` together; each load lasts about `seconds`."""
 
     def __init__(self, nodes: Cluster, receiver_port: int, cores: float, seconds: float) -> None:
         self.cluster = nodes
@@ -53,11 +51,11 @@ class Bench:
         self._cores = cores
         self._seconds = seconds
         self._runs = 0
-        # Until it is measured.
+        # An estimate until the rate is measured.
         self._batch_per_s = cores * BATCH_PER_S / 4
 
-    def creates(self, kind: str, *, batch: int = 0, owners: bool = False) -> Statistics:
-        """Timers for an hour from now, as fast as they are taken; and in how few messages the forwarded ones travelled."""
+    def creates(self, kind: str, *, batch: int = 0, owners: bool = False) -> Results:
+        """Creates timers that are due in an hour, at full speed; also counts messages per forwarded write."""
         connections = len(self.cluster.nodes) * (4 if batch else 32)
         count = int(self._cores * self._seconds * (BATCH_PER_S if batch else SINGLE_PER_S))
         count -= count % (connections * max(batch, 1))
@@ -65,47 +63,47 @@ class Bench:
         used, result = self._load(count, batch, connections, owners)
         forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
         self._batch_per_s = result["per_s"] if batch else self._batch_per_s
-        figures = {
+        measured = {
             f"{kind}, per s": result["per_s"],
             f"{kind}, p50 ms": result["p50_ms"],
             f"{kind}, p99 ms": result["p99_ms"],
             **_costs(kind, used, result["timers"]),
         }
-        return figures | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
+        return measured | ({f"{kind}, messages a forwarded write": sent / forwarded} if forwarded else {})
 
-    def forwarding(self) -> Statistics:
-        """The same bearable load to owners only, then to any node."""
-        figures: Statistics = {}
+    def forwarding(self) -> Results:
+        """The same moderate load to owners only, then to any node."""
+        measured: Results = {}
         count = int(FORWARD_RATE * self._seconds)
         for kind, owners in (("create to owners", True), ("create to any node", False)):
             writes, messages = self._forwarded()
             used, result = self._load(count, 0, 32, owners, rate=FORWARD_RATE)
             forwarded, sent = (now - before for now, before in zip(self._forwarded(), (writes, messages), strict=True))
-            figures |= {
+            measured |= {
                 f"{kind} at {FORWARD_RATE}/s, p50 ms": result["p50_ms"],
                 f"{kind} at {FORWARD_RATE}/s, p99 ms": result["p99_ms"],
                 **_costs(f"{kind} at {FORWARD_RATE}/s", used, result["timers"]),
                 f"{kind} at {FORWARD_RATE}/s, share forwarded": forwarded / result["timers"],
                 f"{kind} at {FORWARD_RATE}/s, messages a forwarded write": sent / max(forwarded, 1),
             }
-        return figures
+        return measured
 
-    def fires(self) -> Statistics:
-        """Timers due at one instant, called as fast as can be; then such that are due evenly, at half of that rate."""
+    def fires(self) -> Results:
+        """Timers due at one instant, fired at full speed; then timers due evenly, at 50% of that rate."""
         count = int(self._cores * self._seconds * FIRES_PER_S)
         count -= count % (len(self.cluster.nodes) * 4 * DUE_BATCH)
         _, used, stats = self._due(count, spread_s=0.0)
         rate = stats["count"] / max(stats["seconds"], 1e-9)
         even = int(rate / 2 * self._seconds)
         even -= even % (len(self.cluster.nodes) * 4 * DUE_BATCH)
-        lost, half_used, half = self._due(even, spread_s=self._seconds)
+        lost, even_used, even_stats = self._due(even, spread_s=self._seconds)
         return {
             "fires, per s": rate,
-            "fires, lost or early": count - stats["count"] + stats["early"] + lost + half["early"],
+            "fires, lost or early": count - stats["count"] + stats["early"] + lost + even_stats["early"],
             **_costs("fires", used, count),
-            "lag at half of that, p50 ms": half["lag_p50_ms"],
-            "lag at half of that, p99 ms": half["lag_p99_ms"],
-            **_costs("fires at half of that", half_used, even),
+            "lag at 50% load, p50 ms": even_stats["lag_p50_ms"],
+            "lag at 50% load, p99 ms": even_stats["lag_p99_ms"],
+            **_costs("fires at 50% load", even_used, even),
         }
 
     def _forwarded(self) -> tuple[float, float]:
@@ -133,7 +131,7 @@ class Bench:
         )  # fmt: skip
         ahead_s = (due - processes.now_us()) / 1e6
         if ahead_s < 0:
-            raise RuntimeError("creating took longer than planned; timers were due before all were there")
+            raise RuntimeError("creating took longer than planned; timers were due before all were created")
         time.sleep(max(ahead_s - 0.3, 0))
         before = self.cluster.used()
         seen = wait_for(self._receiver_port, count, 60 + spread_s)
@@ -145,44 +143,44 @@ class Bench:
         return f"r{self._runs}"
 
 
-def _costs(kind: str, used: Used, timers: int) -> Statistics:
+def _costs(kind: str, used: Used, timers: int) -> Results:
     return {
         f"{kind}, CPU s of nodes per 1,000": used.nodes_s / timers * 1_000,
         f"{kind}, CPU s of database per 1,000": used.database_s / timers * 1_000,
-        f"{kind}, log bytes each": used.wal_bytes / timers,
-        f"{kind}, network bytes each, database": used.database_octets / timers,
-        **({f"{kind}, network bytes each, nodes": used.peers_octets / timers} if used.peers_octets else {}),
+        f"{kind}, WAL bytes each": used.wal_bytes / timers,
+        f"{kind}, network bytes each, database": used.database_bytes / timers,
+        **({f"{kind}, network bytes each, nodes": used.peers_bytes / timers} if used.peers_bytes else {}),
     }
 
 
-def loaded(server: Database, count: int, share: float | None, seconds: float) -> Statistics:
-    """All figures of so many nodes under load."""
+def loaded(server: Database, count: int, share: float | None, seconds: float) -> Results:
+    """All measurements of `count` nodes under load."""
     with (
         processes.folder() as folder,
         processes.receiver() as receiver,
         cluster(server, folder, count, SHARDS, share) as nodes,
     ):
         bench = Bench(nodes, receiver.port, share * count if share else 1.0, seconds)
-        figures: Statistics = {"largest part of the shards": max(map(len, nodes.owned)) / SHARDS}
+        measured: Results = {"largest share of the shards": max(map(len, nodes.owned)) / SHARDS}
         if nodes.limited_by is not None:
-            figures["limited by"] = nodes.limited_by
-        figures |= bench.creates("create single")
-        figures |= bench.creates("create batch", batch=500)
+            measured["limited by"] = nodes.limited_by
+        measured |= bench.creates("create single")
+        measured |= bench.creates("create batch", batch=500)
         if share is not None and count > 1:
-            figures |= bench.creates("create single to owners", owners=True)
-            figures |= bench.creates("create batch to owners", batch=500, owners=True)
+            measured |= bench.creates("create single to owners", owners=True)
+            measured |= bench.creates("create batch to owners", batch=500, owners=True)
         if share is None and count == NODES[-1]:
-            figures |= bench.forwarding()
-        figures |= bench.fires()
+            measured |= bench.forwarding()
+        measured |= bench.fires()
         if share is None:
-            figures["MiB of a node"] = max(node.memory_mib() for node in nodes.nodes)
+            measured["MiB of a node"] = max(node.memory_mib() for node in nodes.nodes)
         if share is None and count > 1:
-            figures["shards taken over after SIGKILL, s"] = nodes.take_over_s()
-        return figures
+            measured["shards taken over after SIGKILL, s"] = nodes.take_over_s()
+        return measured
 
 
-def by_shards(server: Database, shards: int, seconds: float) -> Statistics:
-    """A node that owns so many shards: when nothing happens, and under load."""
+def by_shards(server: Database, shards: int, seconds: float) -> Results:
+    """One node that owns all `shards`: idle, and under load."""
     with (
         processes.folder() as folder,
         processes.receiver() as receiver,
@@ -192,30 +190,30 @@ def by_shards(server: Database, shards: int, seconds: float) -> Statistics:
         before = nodes.used()
         time.sleep(IDLE_S)
         used = nodes.used() - before
-        figures = {
+        measured = {
             "idle, CPU share of the node": used.nodes_s / IDLE_S,
             "idle, CPU share of the database": used.database_s / IDLE_S,
-            "idle, log bytes a second": used.wal_bytes / IDLE_S,
-            "idle, network bytes a second": used.database_octets / IDLE_S,
+            "idle, WAL bytes a second": used.wal_bytes / IDLE_S,
+            "idle, network bytes a second": used.database_bytes / IDLE_S,
             "idle, node MiB": nodes.nodes[0].memory_mib(),
         }
         bench = Bench(nodes, receiver.port, 1.0, seconds)
-        figures |= bench.creates("create single")
+        measured |= bench.creates("create single")
         made, (table, indexes) = nodes.metric("tocsin_timers_created_total"), nodes.timers_bytes()
-        figures |= bench.creates("create batch", batch=500)
+        measured |= bench.creates("create batch", batch=500)
         made = nodes.metric("tocsin_timers_created_total") - made
         grown_table, grown_indexes = nodes.timers_bytes()
-        return figures | {
+        return measured | {
             "disk bytes a pending timer, table": (grown_table - table) / made,
             "disk bytes a pending timer, indexes": (grown_indexes - indexes) / made,
         }
 
 
-def run(args: argparse.Namespace) -> dict[str, Statistics]:
-    """Every part that was asked for, in turn, on one server."""
-    results: dict[str, Statistics] = {}
+def run(args: argparse.Namespace) -> dict[str, Results]:
+    """Runs the selected parts in turn on one server."""
+    results: dict[str, Results] = {}
     seconds = 1.5 if args.quick else 4.0
-    plan: dict[str, Callable[[], Statistics]] = {}
+    plan: dict[str, Callable[[], Results]] = {}
     with database() as server:
         for part, share in (("limited", args.share), ("free", None)):
             for count in NODES:
@@ -229,13 +227,13 @@ def run(args: argparse.Namespace) -> dict[str, Statistics]:
     return results
 
 
-def show(results: dict[str, Statistics]) -> None:
-    """One table for each part, its columns side by side."""
+def show(results: dict[str, Results]) -> None:
+    """Prints one table for each part."""
     for part in dict.fromkeys(name.split(",")[0] for name in results):
-        columns = {name: figures for name, figures in results.items() if name.startswith(part + ",")}
-        table = Table("figure", *(name.removeprefix(part + ", ") for name in columns), title=part)
-        for key in dict.fromkeys(key for figures in columns.values() for key in figures):
-            table.add_row(key, *(_cell(figures.get(key)) for figures in columns.values()))
+        columns = {name: measured for name, measured in results.items() if name.startswith(part + ",")}
+        table = Table("measurement", *(name.removeprefix(part + ", ") for name in columns), title=part)
+        for key in dict.fromkeys(key for measured in columns.values() for key in measured):
+            table.add_row(key, *(_cell(measured.get(key)) for measured in columns.values()))
         Console(width=120).print(table)
 
 
@@ -251,9 +249,9 @@ def main() -> int:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="limited,free,shards", help="some of limited,free,shards")
-    parser.add_argument("--share", type=float, default=0.15, help="of a core, for each node, in the limited part")
+    parser.add_argument("--share", type=float, default=0.15, help="share of a core for each node in the limited part")
     parser.add_argument("--quick", action="store_true", help="a third of the load")
-    parser.add_argument("--out", default="bench/results", help="folder of the JSON")
+    parser.add_argument("--out", default="bench/results", help="folder for the JSON file")
     args = parser.parse_args()
     began = time.monotonic()
     load_average = os.getloadavg()[0]
@@ -265,7 +263,7 @@ def main() -> int:
         "load average before": load_average,
         "seconds": time.monotonic() - began,
         "share": args.share,
-        "figures": results,
+        "results": results,
     }
     path = Path(args.out) / f"cluster-{time.strftime('%Y%m%dT%H%M%S')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

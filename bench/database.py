@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for a benchmark: synced like a production one, in a folder of its own, with what it used."""
+"""A real PostgreSQL server for a benchmark: it syncs like a production server, and its processor time is measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.postgresql import PostgresServer
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
-#: What differs from the server's own defaults: those of a machine that is there for it (docs/how-to/postgresql.md).
+#: Differences from the server's defaults, as recommended for a dedicated machine (docs/how-to/postgresql.md).
 SETTINGS = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
@@ -23,18 +23,18 @@ SETTINGS = {
 
 
 class Database:
-    """A running server, and the processor time that all of its processes took."""
+    """A running server and the processor time of all of its processes."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
 
     @property
     def port(self) -> int:
-        """Where it answers on the loopback address."""
+        """Port on the loopback address."""
         return self._server.port
 
     def url(self, database: str = "postgres") -> str:
-        """How to reach a database of it."""
+        """URL of one of its databases."""
         return self._server.url(database)
 
     async def create(self) -> str:
@@ -42,20 +42,20 @@ class Database:
         return await self._server.create_database()
 
     def cpu_s(self) -> float:
-        """Processor seconds so far, of backends and workers that have ended, too."""
+        """Processor seconds so far, including backends and workers that have ended."""
         assert self._server.process is not None
         main = self._server.process.pid
-        # The main process has waited for those that ended, so their time is in its third and fourth field.
+        # The main process has waited for ended children, so their time is in its third and fourth field.
         seconds = sum(_times(main)[:4])
         for child in Path(f"/proc/{main}/task/{main}/children").read_text().split():
-            # One that ends in this moment is counted by the next call.
+            # A child that ends at this moment is counted by the next call.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 seconds += sum(_times(int(child))[:2])
         return seconds * _TICK_S
 
 
 def _times(pid: int) -> list[int]:
-    """In ticks: user, system, and both of children that ended."""
+    """Ticks of a process: user, system, and both of its ended children."""
     return [int(text) for text in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:15]]
 
 

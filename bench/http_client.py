@@ -1,10 +1,10 @@
-"""How many callbacks a second the HTTP client makes on one core, beside what this machine could do at most.
+"""Measures how many callbacks a second the HTTP client makes on one core, beside the machine's own limit.
 
-    python bench/http_client.py [--rings N] [--in-flight N ...] [--json FILE]
+    python bench/http_client.py [--calls N] [--in-flight N ...] [--json FILE]
 
-A receiver in another process answers every request with the same bytes. The raw limit sends finished bytes over bare
-protocols and counts the answers without reading them; the rows below it do what a firing timer needs. CPU seconds are
-this process's own, so that a machine with other work still tells what a ring costs.
+A receiver in another process answers every request with the same bytes. The raw limit sends prepared bytes over bare
+protocols and counts the answers without parsing them; the other rows do everything that a firing timer needs. CPU seconds are
+those of this process only, so that the cost per call is meaningful on a busy machine, too.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from tocsin.ports.callback import Exchange, Invocation
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
-WARM_UP_RINGS = 2_000
+WARM_UP_CALLS = 2_000
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One row: `cpu_us_per_ring` is the client process's own time."""
+class Measurement:
+    """One row of the table. `cpu_us_per_call` is the time of the client process only."""
 
     what: str
     in_flight: int
-    rings_per_s: float
-    cpu_us_per_ring: float
+    calls_per_s: float
+    cpu_us_per_call: float
 
 
 class SystemClock:
     """The machine's clocks."""
 
     def now_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
+        """Wall clock, microseconds since 1970."""
         return time.time_ns() // 1_000
 
     def boottime_us(self) -> int:
-        """See tocsin.ports.clock.Clock."""
+        """Microseconds since the machine's start, including suspend."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
-class Answering(asyncio.Protocol):
-    """A receiver at its cheapest: an answer for each arrival, which on the loopback is one whole request."""
+class Receiver(asyncio.Protocol):
+    """The cheapest possible receiver: it answers each segment, which on the loopback interface is one whole request."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]
@@ -71,11 +71,11 @@ class Answering(asyncio.Protocol):
 
 
 def receive(pipe: Pipe) -> None:
-    """The receiver's process: tells its port, ends with the other side of the pipe."""
+    """The receiver's process: sends its port through the pipe, and ends when the other side closes."""
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(Answering, "127.0.0.1", 0)
+        server = await loop.create_server(Receiver, "127.0.0.1", 0)
         pipe.send(server.sockets[0].getsockname()[1])
         ended = asyncio.Event()
         loop.add_reader(pipe.fileno(), ended.set)
@@ -85,7 +85,7 @@ def receive(pipe: Pipe) -> None:
 
 
 def an_invocation(port: int, secret: str | None) -> Invocation:
-    """What an ordinary timer asks for."""
+    """The invocation of an ordinary timer."""
     now_us = SystemClock().now_us()
     return Invocation(
         namespace="orders",
@@ -105,40 +105,40 @@ def an_invocation(port: int, secret: str | None) -> Invocation:
 
 
 class Counter:
-    """Starts so many, each as an earlier one ends, and times them."""
+    """Counts the calls that are left to start and to end; `ended` resolves after the last one."""
 
-    def __init__(self, rings: int) -> None:
-        self.left_to_start = rings
-        self.left_to_end = rings
+    def __init__(self, calls: int) -> None:
+        self.left_to_start = calls
+        self.left_to_end = calls
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def may_start(self) -> bool:
-        """Takes one to start, if any is left."""
+        """Takes one call to start; returns false if none is left."""
         self.left_to_start -= 1
         return self.left_to_start >= 0
 
     def end_one(self) -> None:
-        """Counts one that ended."""
+        """Counts a call that ended."""
         self.left_to_end -= 1
         if self.left_to_end == 0:
             self.ended.set_result(None)
 
 
-async def timed(what: str, in_flight: int, rings: int, drive: Callable[[Counter], None]) -> Figure:
-    """Runs `drive` (which starts the first ones) to its end, once to warm up and once to measure."""
-    warm_up = Counter(WARM_UP_RINGS)
+async def timed(what: str, in_flight: int, calls: int, drive: Callable[[Counter], None]) -> Measurement:
+    """Runs `drive` (which starts the first calls) to its end, once to warm up and once to measure."""
+    warm_up = Counter(WARM_UP_CALLS)
     drive(warm_up)
     await warm_up.ended
-    counter = Counter(rings)
+    counter = Counter(calls)
     began, cpu_began = time.perf_counter(), time.process_time()
     drive(counter)
     await counter.ended
     wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-    return Figure(what, in_flight, rings / wall_s, cpu_s / rings * 1e6)
+    return Measurement(what, in_flight, calls / wall_s, cpu_s / calls * 1e6)
 
 
-async def raw_limit(port: int, in_flight: int, rings: int) -> Figure:
-    """Finished bytes over bare protocols."""
+async def raw_limit(port: int, in_flight: int, calls: int) -> Measurement:
+    """Prepared bytes over bare protocols."""
     request = compose(an_invocation(port, None), parse_url(f"http://127.0.0.1:{port}/"), 0, CallbackLimits())
 
     class Sending(asyncio.Protocol):
@@ -164,16 +164,16 @@ async def raw_limit(port: int, in_flight: int, rings: int) -> Figure:
             protocol.begin()
 
     try:
-        return await timed("raw limit: bare protocol, answers not read", in_flight, rings, drive)
+        return await timed("raw limit: bare protocol, answers not parsed", in_flight, calls, drive)
     finally:
         for transport, _ in opened:
             transport.close()
 
 
 async def client(
-    what: str, port: int, in_flight: int, rings: int, secret: str | None, limits: CallbackLimits
-) -> Figure:
-    """The client itself. Raises RuntimeError if an answer is not what the receiver sends."""
+    what: str, port: int, in_flight: int, calls: int, secret: str | None, limits: CallbackLimits
+) -> Measurement:
+    """The client itself. Raises RuntimeError on an unexpected answer."""
     caller = HttpCaller(limits, EgressPolicy(allow_private=True), SystemClock())
     invocation = an_invocation(port, secret)
 
@@ -195,51 +195,51 @@ async def client(
             begin()
 
     try:
-        return await timed(what, in_flight, rings, drive)
+        return await timed(what, in_flight, calls, drive)
     finally:
         await caller.close()
 
 
-async def _measure(port: int, rings: int, in_flights: list[int]) -> list[Figure]:
+async def _measure(port: int, calls: int, in_flights: list[int]) -> list[Measurement]:
     limits = CallbackLimits()
-    figures = []
+    measurements = []
     for in_flight in in_flights:
-        figures.append(await raw_limit(port, in_flight, rings))
-        figures.append(await client("ring", port, in_flight, rings, None, limits))
-        figures.append(await client("invocation, signed", port, in_flight, rings, SECRET, limits))
+        measurements.append(await raw_limit(port, in_flight, calls))
+        measurements.append(await client("call", port, in_flight, calls, None, limits))
+        measurements.append(await client("call, signed", port, in_flight, calls, SECRET, limits))
         every = replace(limits, answers_remembered_max=0)
-        figures.append(await client("invocation, signed, every answer parsed", port, in_flight, rings, SECRET, every))
-    return figures
+        measurements.append(await client("call, signed, every answer parsed", port, in_flight, calls, SECRET, every))
+    return measurements
 
 
-def measure(rings: int = 50_000, in_flights: list[int] | None = None) -> list[Figure]:
-    """The figures, measured in this process against a receiver in another."""
+def measure(calls: int = 50_000, in_flights: list[int] | None = None) -> list[Measurement]:
+    """Runs all measurements in this process against a receiver in another."""
     ours, theirs = multiprocessing.Pipe()
     receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(theirs,), daemon=True)
     receiver.start()
     try:
         port = ours.recv()
-        return uvloop.run(_measure(port, rings, in_flights or [64, 256]))
+        return uvloop.run(_measure(port, calls, in_flights or [64, 256]))
     finally:
         ours.send("end")
         receiver.join(timeout=5)
 
 
 def main() -> None:
-    """Prints a table, and writes JSON when asked."""
+    """Prints a table and, with --json, writes JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rings", type=int, default=50_000)
+    parser.add_argument("--calls", type=int, default=50_000)
     parser.add_argument("--in-flight", type=int, nargs="*", default=[64, 256])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    figures = measure(options.rings, options.in_flight)
-    table = Table("what", "in flight", "rings/s", "client CPU µs/ring")
-    for figure in figures:
-        table.add_row(figure.what, str(figure.in_flight), f"{figure.rings_per_s:,.0f}", f"{figure.cpu_us_per_ring:.1f}")
+    measurements = measure(options.calls, options.in_flight)
+    table = Table("what", "in flight", "calls/s", "client CPU µs/call")
+    for row in measurements:
+        table.add_row(row.what, str(row.in_flight), f"{row.calls_per_s:,.0f}", f"{row.cpu_us_per_call:.1f}")
     Console().print(table)
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
+        options.json.write_text(json.dumps([asdict(row) for row in measurements], indent=2) + "\n")
 
 
 if __name__ == "__main__":

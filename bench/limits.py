@@ -1,4 +1,4 @@
-"""This machine's own limits, measured in the same run: what a bare server, a bare client and bare SQLite can do."""
+"""The machine's own limit, measured in the same run: throughput of a bare HTTP server."""
 
 from __future__ import annotations
 

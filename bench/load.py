@@ -26,7 +26,7 @@ def _timer(identifier: str, url: str, execute_at: str) -> str:
 
 
 def _identifiers(args: argparse.Namespace, connection: int) -> Iterator[str]:
-    """Ids of timers; with `owned`, only such as live in a shard of the node that the connection goes to."""
+    """Timer ids; with `owned`, only ids in a shard of the node that the connection uses."""
     names = (f"{args.prefix}-{connection}-{number}" for number in itertools.count())
     if not args.owned:
         return names
@@ -41,7 +41,7 @@ def _identifiers(args: argparse.Namespace, connection: int) -> Iterator[str]:
 
 
 def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
-    """What one connection sends: single creates or batches, due together (spread 0) or evenly over `spread` seconds."""
+    """The requests of one connection: single creates or batches, due together (spread 0) or evenly over `spread` seconds."""
     share = args.count // args.connections
     due = args.due_us
     step = args.spread * 1e6 / max(args.count, 1)
@@ -65,8 +65,8 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
 
 
 def _calls(args: argparse.Namespace, connection: int) -> Iterator[bytes]:
-    """Submissions of service calls, over `tenants` tenants in turn: due now (spread 0) or evenly over `spread` seconds.
-    Their bodies say when they are due, so that the receiver can tell how late they come."""
+    """Submissions of service calls, for `tenants` tenants in turn: due now (spread 0) or evenly over `spread` seconds.
+    Their bodies contain the due time, so that the receiver can compute the lag."""
     random_tenants = random.Random(17)
     tenants = [uuid7_text(args.due_us // 1_000, random_tenants.getrandbits(74)) for _ in range(args.tenants)]
     step = args.spread * 1e6 / max(args.count, 1)
@@ -92,7 +92,7 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
         if left == 0:
             finished.set()
 
-    # Bodies are made before the clock starts where they are few enough, so that making them is not measured.
+    # Up to 200,000 bodies are built before the clock starts, so that building them is not measured.
     deadline = time.perf_counter() + args.seconds + 3600 * (args.count <= 200_000)
     sources = [
         _calls(args, number) if args.tenants else _bodies(args, number, deadline) for number in range(args.connections)
@@ -128,9 +128,11 @@ async def _run(args: argparse.Namespace) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", required=True, help="one, or several with commas between, in turn")
-    parser.add_argument("--owned", default="", help="shards of each port's node, 0,2;1,3: each is sent only its own")
-    parser.add_argument("--total-shards", type=int, default=0, help="with --owned: of all, and of the namespace")
+    parser.add_argument("--port", required=True, help="one port, or several separated by commas, used in turn")
+    parser.add_argument(
+        "--owned", default="", help="shards of each port's node, as 0,2;1,3: each node receives only its own"
+    )
+    parser.add_argument("--total-shards", type=int, default=0, help="with --owned: shards of cluster and namespace")
     parser.add_argument("--receiver", required=True)
     parser.add_argument("--prefix", default="t")
     parser.add_argument("--connections", type=int, default=64)

@@ -1,4 +1,4 @@
-"""A cluster for a benchmark: nodes as processes on one database, and what they and it used meanwhile."""
+"""A cluster for a benchmark: nodes as processes on one database, and the resources that they use."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from bench.processes import Running
 
 READY_TIMEOUT_S = 90.0
 SETTLED_S = 1.5
-#: So long without more log than heartbeats and the server itself write.
+#: Quiet means: for this long, no more WAL than heartbeats and the server itself write.
 QUIET_S, QUIET_BYTES = 0.5, 4_096
 
 
 @dataclass
 class Used:
-    """Since some moment: processor seconds of the nodes and of the database server, bytes of its log, bytes that nodes have
-    exchanged with it and with one another."""
+    """Resources used: processor seconds of the nodes and of the database server, bytes of write-ahead log, bytes exchanged
+    between nodes and database, and between nodes."""
 
     nodes_s: float
     database_s: float
     wal_bytes: int
-    database_octets: int
-    peers_octets: int
+    database_bytes: int
+    peers_bytes: int
 
     def __sub__(self, before: Used) -> Used:
         return Used(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
 
 class Cluster:
-    """Nodes that share all shards among them. `limited_by` says what bounds their processor time, if anything does."""
+    """Nodes that own all shards together. `limited_by` names the mechanism that limits their processor time, or is None."""
 
     def __init__(self, nodes: list[Running], database: Database, url: str, limited_by: str | None) -> None:
         self.nodes = nodes
@@ -52,39 +52,39 @@ class Cluster:
 
     @property
     def ports(self) -> str:
-        """Of all nodes, as the load process takes them."""
+        """Ports of all nodes, in the format of the load process."""
         return ",".join(str(node.port) for node in self.nodes)
 
     @property
     def owned_text(self) -> str:
-        """Shards of each node, as the load process takes them."""
+        """Shards of each node, in the format of the load process."""
         return ";".join(",".join(map(str, shards)) for shards in self.owned)
 
     @property
     def total_shards(self) -> int:
-        """How many there are."""
+        """Number of shards of the cluster."""
         return sum(map(len, self.owned))
 
     def used(self) -> Used:
-        """Since their starts."""
+        """Resources used since the processes started."""
         return Used(
             sum(node.cpu_s() for node in self.nodes),
             self.database.cpu_s(),
             asyncio.run(_wal(self._url)),
-            _octets([self.database.port]),
-            _octets(self._peer_ports),
+            _network_bytes([self.database.port]),
+            _network_bytes(self._peer_ports),
         )
 
     def metric(self, name: str) -> float:
-        """The sum over all nodes."""
+        """Sum of a metric over all nodes."""
         return sum(processes.metric(node.port, name) for node in self.nodes)
 
     def timers_bytes(self) -> tuple[int, int]:
-        """What the table of timers and its indexes take on disk."""
+        """Disk bytes of the table of timers and of its indexes."""
         return asyncio.run(_size(self._url, "timers"))
 
     def wait_until_quiet(self) -> None:
-        """Returns when nothing more is written: what has rung is recorded a moment later."""
+        """Waits until writing has stopped: results of fired timers are recorded a moment later."""
         written, since = 0, time.monotonic()
         while time.monotonic() - since < QUIET_S:
             former, written = written, asyncio.run(_wal(self._url))
@@ -93,7 +93,7 @@ class Cluster:
             time.sleep(0.05)
 
     def take_over_s(self) -> float:
-        """Kills the last node; seconds until the others own all of its shards."""
+        """Kills the last node; returns the seconds until the others own all of its shards."""
         last = self.nodes.pop()
         last.process.kill()
         last.process.wait()
@@ -113,8 +113,8 @@ async def _size(url: str, table: str) -> tuple[int, int]:
     )
 
 
-def _octets(ports: list[int]) -> int:
-    """Bytes sent and received by the open connections whose listening side has one of these ports."""
+def _network_bytes(ports: list[int]) -> int:
+    """Bytes sent and received on open connections to these listening ports."""
     if not ports:
         return 0
     command = ["ss", "-tinH", " or ".join(f"sport = :{port}" for port in ports)]
@@ -136,7 +136,7 @@ def _owned(node: Running) -> list[int]:
 
 @contextlib.contextmanager
 def cluster(database: Database, folder: Path, count: int, shards: int, share: float | None = None) -> Iterator[Cluster]:
-    """`count` nodes on a new database, once each owns its part; then each bounded to `share` of a core, if one is given."""
+    """Starts `count` nodes on a new database, waits until each owns its shards, then limits each to `share` of a core."""
     url = asyncio.run(database.create())
     with contextlib.ExitStack() as stack:
         nodes = []
@@ -156,17 +156,17 @@ def cluster(database: Database, folder: Path, count: int, shards: int, share: fl
 def _node(data: Path, name: str, url: str, shards: int) -> contextlib.AbstractContextManager[Running]:
     environment = {
         "TOCSIN_NODE_NAME": name,
-        "TOCSIN_CLUSTER_SECRET": "of this benchmark alone",
+        "TOCSIN_CLUSTER_SECRET": "benchmark",
         "TOCSIN_NAMESPACE_NUM_SHARDS": str(shards),
         "TOCSIN_STORE": url,
-        # Nobody asks these nodes for new connections, so there is nobody to wait for.
+        # No load balancer uses these nodes, so they need not wait for one.
         "TOCSIN_CLUSTER_LEAVE_DELAY": "50ms",
     }
     return processes.serving(data, "--no-agent", "--shards", str(shards), environment=environment)
 
 
 def _end_together(nodes: list[Running]) -> None:
-    """Each in order, none waiting for another."""
+    """Terminates all nodes at the same time, then waits for them."""
     for node in nodes:
         node.process.terminate()
     for node in nodes:
@@ -174,7 +174,7 @@ def _end_together(nodes: list[Running]) -> None:
 
 
 def _wait_until_shared(nodes: list[Running], shards: int, settled_s: float = SETTLED_S) -> None:
-    """Until every shard has an owner that knows it, every node owns some, and that has stayed so for a while."""
+    """Waits until all shards are owned, every node owns some, and ownership has been stable for `settled_s`."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     owned, since = [[0]], 0.0
     while True:
@@ -185,5 +185,5 @@ def _wait_until_shared(nodes: list[Running], shards: int, settled_s: float = SET
             return
         if time.monotonic() > deadline:
             parts = [len(each) for each in owned]
-            raise TimeoutError(f"of {shards} shards, nodes have {parts} after {READY_TIMEOUT_S:g} s")
+            raise TimeoutError(f"nodes own {parts} of {shards} shards after {READY_TIMEOUT_S:g} s")
         time.sleep(0.1)

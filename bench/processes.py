@@ -1,4 +1,4 @@
-"""Starts and stops what a benchmark measures: the real server, the receiver, and load processes. By process id only."""
+"""Starts and stops the processes of a benchmark: the real server, the receiver, and load processes."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _LINE = re.compile(r"serves on http://(.+?):(\d+) ")
 
 @dataclass
 class Running:
-    """A process and the port it answers on."""
+    """A process and the port that it listens on."""
 
     process: subprocess.Popen[str]
     port: int
 
     def cpu_s(self) -> float:
-        """Processor seconds used so far, all threads."""
+        """Processor seconds so far, of all threads."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) * _TICK_S
 
     def memory_mib(self) -> float:
-        """Resident memory that is the process's own (not the page cache's)."""
+        """Anonymous resident memory, without page cache."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) / 1024
         return 0.0
 
     def end(self) -> None:
-        """SIGTERM, and SIGKILL if it takes longer than a minute."""
+        """Sends SIGTERM, and SIGKILL after a minute."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(60)
@@ -51,13 +51,13 @@ class Running:
             self.process.wait()
 
 
-#: The database that servers keep their timers in, each data folder's in a schema of its own; None for SQLite's files.
+#: URL of the database for timers, where each data folder has its own schema; None for SQLite files.
 store_url: str | None = None
 
 
 @contextlib.contextmanager
 def server(data_dir: Path, *flags: str) -> Iterator[Running]:
-    """`tocsin serve` on a free port, ready, with its log beside its data."""
+    """Runs `tocsin serve` on a free port and waits until it is ready; its log is in the data folder."""
     environment = {}
     if store_url is not None:
         flags = (*flags, "--store", store_url)
@@ -69,7 +69,7 @@ def server(data_dir: Path, *flags: str) -> Iterator[Running]:
 
 @contextlib.contextmanager
 def serving(data_dir: Path, *flags: str, environment: Mapping[str, str]) -> Iterator[Running]:
-    """`tocsin serve` on a free port, answering, whatever it owns."""
+    """Runs `tocsin serve` on a free port and waits until it listens; it need not own any shards yet."""
     with (data_dir / "server.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data-dir", str(data_dir), *flags],
@@ -91,7 +91,7 @@ def serving(data_dir: Path, *flags: str, environment: Mapping[str, str]) -> Iter
 
 
 def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
-    """Until every shard is this node's: of a shared database it claims them some seconds after its start."""
+    """Waits until the node owns every shard; on a shared database it claims them some seconds after its start."""
     deadline = time.monotonic() + timeout_s
     while True:
         cluster = cluster_of(port)
@@ -103,14 +103,14 @@ def _wait_until_ready(port: int, timeout_s: float = 60.0) -> None:
 
 
 def cluster_of(port: int) -> dict[str, Any]:
-    """What a server says of nodes and shards."""
+    """The server's view of nodes and shards."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/cluster", timeout=10) as answer:
         cluster: dict[str, Any] = json.load(answer)
     return cluster
 
 
 def metric(port: int, name: str) -> float:
-    """The sum of a metric over its labels, as a server shows it."""
+    """Sum of a metric over its labels, from the server's /metrics."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}[ {{]", line))
@@ -118,7 +118,7 @@ def metric(port: int, name: str) -> float:
 
 @contextlib.contextmanager
 def receiver() -> Iterator[Running]:
-    """The receiver process."""
+    """Runs the receiver process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.receiver"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -132,7 +132,7 @@ def receiver() -> Iterator[Running]:
 
 
 def start_load(port: int | str, receiver_port: int, *, due_us: int, **options: Any) -> subprocess.Popen[str]:
-    """A load process under way; `finish` waits for it. `port` may be several, with commas between."""
+    """Starts a load process; `finish` waits for it. `port` may be several, separated by commas."""
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
     return subprocess.Popen(
         [sys.executable, "-m", "bench.load", f"--port={port}", f"--receiver=http://127.0.0.1:{receiver_port}/hook",
@@ -142,7 +142,7 @@ def start_load(port: int | str, receiver_port: int, *, due_us: int, **options: A
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the load process measured; RuntimeError if requests failed."""
+    """Waits for a load process and returns its measurements. Raises RuntimeError if requests failed."""
     out, _ = process.communicate()
     result: dict[str, Any] = json.loads(out)
     if result["failures"]:
@@ -151,17 +151,17 @@ def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def load(port: int | str, receiver_port: int, *, due_us: int, **options: Any) -> dict[str, Any]:
-    """One load process from start to end."""
+    """Runs a load process and returns its measurements. Raises RuntimeError if requests failed."""
     return finish(start_load(port, receiver_port, due_us=due_us, **options))
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A temporary folder on the disk that is measured (the working folder's)."""
+    """A temporary folder on the disk to be measured (that of the working folder)."""
     with tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as name:
         yield Path(name)
 
 
 def now_us() -> int:
-    """The wall clock in microseconds."""
+    """Wall clock, microseconds since 1970."""
     return time.time_ns() // 1_000

@@ -1,6 +1,7 @@
-"""The receiver process: answers webhooks, and tells on request how many came and how late.
+"""The receiver process: answers webhooks, and reports on request how many arrived and how late.
 
-`POST /stats` answers a JSON object and forgets what it counted; everything else counts as a webhook.
+`POST /stats` with the body `reset` answers a JSON object with all statistics and starts over; with another body it answers
+only the count. Every other request counts as a webhook.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 class Tally:
-    """Lags in microseconds of what arrived, and when the first and last did."""
+    """Lags of the webhooks in microseconds, and the times of the first and the last one."""
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(_Body).decode
@@ -61,7 +62,7 @@ class Tally:
         return report
 
 
-class _Front(Answerer):
+class _Receiver(Answerer):
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally.seen)
         self._tally = tally
@@ -79,9 +80,9 @@ class _Front(Answerer):
 
 async def _main() -> None:
     tally = Tally()
-    server = await asyncio.get_running_loop().create_server(lambda: _Front(tally), "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(lambda: _Receiver(tally), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    # Ends with the process that started it.
+    # Ends when the parent process closes the pipe.
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     server.close()
 

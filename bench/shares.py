@@ -1,7 +1,7 @@
-"""Gives processes an equal, small share of a core, so that on a machine of few cores it is they that are the limit.
+"""Limits processes to a small share of a core, so that they are the bottleneck even on a machine of few cores.
 
-By the kernel's CPU bandwidth control, version 1 or 2, where this user may make a control group; else by stopping and
-continuing the process. Both leave long pauses out: a share is dealt out each PERIOD_US.
+Uses the kernel's CPU bandwidth control (cgroup v1 or v2) if this user may create a control group, otherwise SIGSTOP and
+SIGCONT. The share applies to each PERIOD_US, so that pauses are short.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROOT = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def limited(pid: int, share: float) -> Iterator[str]:
-    """Bounds all threads of a process together to `share` of a core; yields by what."""
+    """Limits all threads of a process together to `share` of a core; yields the name of the mechanism."""
     group = _new_group(f"tocsin-bench-{pid}")
     if group is None:
         yield from _by_signals(pid, share)
@@ -40,7 +40,7 @@ def limited(pid: int, share: float) -> Iterator[str]:
 
 
 def _new_group(name: str) -> Path | None:
-    """A control group in which CPU can be bounded; None where there can't be one."""
+    """A new control group that can limit CPU; None if it cannot be created."""
     for parent in (_ROOT / "cpu", _ROOT / "cpu,cpuacct", _ROOT):
         group = parent / name
         with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def _new_group(name: str) -> Path | None:
 
 
 def _by_signals(pid: int, share: float) -> Iterator[str]:
-    """Twice the period, since stopping is coarser; only what the process uses while it runs is bounded so."""
+    """Stops and continues the process, with twice the period because signals are coarser."""
     over = threading.Event()
     period_s = 2 * PERIOD_US / 1e6
 

@@ -1,12 +1,12 @@
-"""How fast a store writes, reads and deletes, with an idle and with a busy event loop beside it.
+"""Measures how fast a store writes, reads and deletes, beside an idle and a busy event loop.
 
-    python bench/store.py                       # all measures, SQLite in a temporary folder of the working directory
+    python bench/store.py                       # all measurements, SQLite in a temporary folder of the working directory
     python bench/store.py --rows 50000 --set page_bytes=8192 --set wal_checkpoint_pages=1000
     python bench/store.py --postgresql postgresql://user@host/database    # a schema named bench, which is dropped first
     python bench/store.py --mysql mysql://user@host/bench                 # a database, which is dropped first
 
-Every figure stands beside the machine's own limits measured in the same run: fsyncs a second, and bytes a second in
-synced writes of a large batch's size. Prints a table and writes JSON to bench/results/store.json.
+The machine's own limits are measured in the same run: fsyncs a second, and bytes a second in synced writes of a large batch's
+size. Prints a table and writes JSON to bench/results/store.json.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SHARDS = 16
 
 
 class Rows:
-    """Makes rows whose instants lie within `spread_us` from a moment that advances with the rows made."""
+    """Generates rows with random instants within `spread_us` of a virtual time that advances with each row."""
 
     def __init__(self, spread_us: int) -> None:
         self.random = random.Random(7)
@@ -85,7 +85,7 @@ def disk_limits(folder: Path) -> dict[str, float]:
 
 @asynccontextmanager
 async def beside(load: float) -> AsyncIterator[None]:
-    """Keeps the event loop busy for the given share of the time, in slices of about 100 µs of Python work."""
+    """Keeps the event loop busy for the share `load` of the time, in slices of about 100 µs of Python work."""
 
     async def spin() -> None:
         while True:
@@ -105,7 +105,7 @@ async def beside(load: float) -> AsyncIterator[None]:
 
 
 async def timed(calls: Iterator[Callable[[], Awaitable[Any]]]) -> tuple[float, list[float]]:
-    """Seconds in all, and of each call."""
+    """Runs the calls one after another; returns the total seconds and those of each call."""
     each = []
     for call in calls:
         began = time.perf_counter()
@@ -116,7 +116,7 @@ async def timed(calls: Iterator[Callable[[], Awaitable[Any]]]) -> tuple[float, l
 
 async def measure_upserts(store: Store, rows: Rows, total: int, size: int, shards: int) -> dict[str, float]:
     commits = max(3, total // size)
-    # Made one by one, outside of the time taken, so that the process's memory is the store's.
+    # Generated one by one, outside of the measured time, so that batches do not add to the process's memory.
     batches = (rows.batch(size, shards) for _ in range(commits))
     seconds, each = await timed((lambda b=b: store.apply(b)) for b in batches)
     each.sort()
@@ -143,16 +143,16 @@ async def measure_loads(store: Store, total: int, page: int) -> dict[str, float]
 
 
 async def measure_range_deletes(store: Store, total: int) -> dict[str, float]:
-    marks = []
+    batches = []
     for shard_id in range(SHARDS):
         page = await store.load(shard_id, KEY_MIN, KEY_MAX, total // SHARDS)
-        marks.append(ShardBatch(shard_id, 1, OWNER, delete_to=page.rows[-1].key))
-    seconds, _ = await timed(iter([lambda: store.apply(marks)]))
+        batches.append(ShardBatch(shard_id, 1, OWNER, delete_to=page.rows[-1].key))
+    seconds, _ = await timed(iter([lambda: store.apply(batches)]))
     return {"rows/s": total / seconds}
 
 
 async def measure_finishes(store: Store, total: int, size: int, *, exact: bool) -> dict[str, float]:
-    """Timers leave, by range or by uuid, each for a history row."""
+    """Deletes timers by range or by uuid, and writes a history row for each."""
     batches = []
     after = [KEY_MIN] * SHARDS
     for _ in range(total // size):
@@ -187,7 +187,7 @@ async def measure_list(store: Store) -> dict[str, float]:
 
 
 async def make_store(options: argparse.Namespace, folder: Path, settings: dict[str, Any]) -> Store:
-    """The store that is measured, empty."""
+    """The selected store, empty and not yet open."""
     if options.memory:
         return MemoryStore()
     if options.mysql is not None:
@@ -205,12 +205,12 @@ async def make_store(options: argparse.Namespace, folder: Path, settings: dict[s
 
 
 async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict[str, float]]]:
-    """Every measure in turn, on one growing store."""
+    """Runs all measurements in turn, on one growing store."""
     results: list[tuple[str, dict[str, float]]] = []
 
-    def note(name: str, figures: dict[str, float]) -> None:
-        results.append((name, figures))
-        print(f"{name:44}", "  ".join(f"{value:12,.1f} {unit}" for unit, value in figures.items()), flush=True)
+    def note(name: str, values: dict[str, float]) -> None:
+        results.append((name, values))
+        print(f"{name:44}", "  ".join(f"{value:12,.1f} {unit}" for unit, value in values.items()), flush=True)
 
     note("disk", disk_limits(folder))
     settings = {name: int(value) if value.isdigit() else value for name, value in options.set}
@@ -243,9 +243,9 @@ async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict
 def main() -> None:
     """Parses the command line and runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=100_000, help="rows per measure")
-    parser.add_argument("--pending", type=int, default=0, help="rows to fill in first")
-    parser.add_argument("--spread-s", type=float, default=3600, help="instants lie within so many seconds")
+    parser.add_argument("--rows", type=int, default=100_000, help="rows per measurement")
+    parser.add_argument("--pending", type=int, default=0, help="rows to insert first")
+    parser.add_argument("--spread-s", type=float, default=3600, help="range of the instants, in seconds")
     parser.add_argument(
         "--set", action="append", default=[], type=lambda text: text.split("=", 1), metavar="NAME=VALUE"
     )

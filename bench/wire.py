@@ -1,4 +1,4 @@
-"""A fast HTTP/1.1 client and receiver for measuring: bare asyncio protocols, no checks beyond what measuring needs."""
+"""A fast HTTP/1.1 client and receiver for benchmarks: bare asyncio protocols with only the necessary checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import cast
 
 
 def _content_length(head: bytes) -> int:
-    """The body's bytes, as a head in lower case says; 0 if it doesn't."""
+    """Content length from a head in lower case; 0 if the head has none."""
     at = head.find(b"content-length:")
     return int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
 
 
 class Caller(asyncio.Protocol):
-    """One keep-alive connection that posts the bodies of an iterator one after another and keeps each latency."""
+    """One keep-alive connection that sends the requests of an iterator one after another and records each latency."""
 
     def __init__(
         self, bodies: Iterator[bytes], done: Callable[[], None], pace: Callable[[], float] | None = None
@@ -77,7 +77,7 @@ class Caller(asyncio.Protocol):
 
 
 def request(path: str, body: bytes) -> bytes:
-    """The bytes of one POST."""
+    """The bytes of a POST request."""
     return (
         b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
         % (path.encode(), len(body))
@@ -86,7 +86,7 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class Answerer(asyncio.Protocol):
-    """Answers every request 200 with an empty body; `seen` gets each request's body."""
+    """Answers every request 200 with an empty body, and passes each request body to `seen`."""
 
     def __init__(self, seen: Callable[[bytes], None]) -> None:
         self._seen = seen

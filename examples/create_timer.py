@@ -2,8 +2,8 @@
 
     python examples/create_timer.py http://127.0.0.1:9000/ 10s
 
-TOCSIN_URL and TOCSIN_KEY say where the server is, and with which key. The idempotency key makes the request safe to send
-again when its answer got lost: one timer, one firing. Another key replaces the timer of that id.
+TOCSIN_URL names the server and TOCSIN_KEY the API key. The idempotency key makes the request safe to repeat if its answer is
+lost: it creates one timer, which fires once. A request with another key replaces the timer of that id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 10
 
 
 def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, object]:
-    """The created timer; SystemExit with the server's reasons if it refuses."""
+    """Creates the timer and returns it. Raises SystemExit with the reasons if the server refuses."""
     timer = {
         "namespace": "default",
         "id": timer_id,
@@ -45,11 +45,11 @@ def create_timer(callback_url: str, delay: str, timer_id: str) -> dict[str, obje
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     if len(sys.argv) != 3:
         sys.exit("usage: create_timer.py CALLBACK_URL DELAY")
     timer = create_timer(sys.argv[1], sys.argv[2], timer_id="order-17-reminder")
-    print(f"{timer['id']} rings at {timer['executeAt']}")
+    print(f"{timer['id']} fires at {timer['executeAt']}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Creates a timer with curl:  sh examples/create_timer.sh http://127.0.0.1:9000/ 10s
-# TOCSIN_URL and TOCSIN_KEY say where the server is, and with which key.
+# TOCSIN_URL names the server and TOCSIN_KEY the API key.
 set -eu
 
 if [ $# -ne 2 ]; then

@@ -1,10 +1,10 @@
-"""A webhook receiver that trusts nobody, and does the work of each firing once however often its callback comes.
+"""A webhook receiver that verifies signatures and does the work of each firing once, however often its callback arrives.
 
     TOCSIN_SECRET=whsec_… python examples/receiver.py [port]
 
-The secret is what `tocsin namespaces create billing --secret new` printed. Signatures follow Standard Webhooks; nothing
-but Python's standard library is needed. The id of a firing, its work and its answer are one transaction in the file
-`receiver.db`: a crash at any moment leaves all of them or none.
+`tocsin namespaces create billing --secret new` prints a secret. Signatures follow Standard Webhooks. The program needs only
+Python's standard library. It commits the id of a firing, the work and the answer in one transaction in the file
+`receiver.db`, so a crash leaves all of them or none.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-#: Older or newer messages are refused, so that a recorded one can't be played again later.
+#: Messages that are older or newer are refused, so that a recorded message can't be replayed later.
 TOLERANCE_S = 300
-#: Longer than any attempt of a firing can come after its first: the default policy ends after 8.5 hours.
+#: Longer than the time between the first and the last attempt of a firing: the default policy ends after 8.5 hours.
 REMEMBERED_S = 7 * 86_400
 BODY_BYTES_MAX = 1024 * 1024
 
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS reminders (timer TEXT NOT NULL, due TEXT NOT NULL, pa
 
 
 def verified(secret: str, headers: Mapping[str, str], body: bytes, now_s: float) -> bool:
-    """Whether the body was signed with the secret, not long ago."""
+    """Returns whether the body was signed with the secret within the tolerance."""
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"))
         timestamp = int(headers["webhook-timestamp"])
@@ -45,21 +45,21 @@ def verified(secret: str, headers: Mapping[str, str], body: bytes, now_s: float)
     if abs(now_s - timestamp) > TOLERANCE_S:
         return False
     wanted = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
-    # All of them are compared: while a secret is being changed there are two.
+    # The header has several signatures while a secret is being rotated.
     return any(hmac.compare_digest(wanted, signature) for signature in signatures)
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection whose transactions begin and end where this program says so."""
+    """Opens a connection with explicit transactions."""
     database = sqlite3.connect(path, isolation_level=None, timeout=10)
     database.execute("PRAGMA journal_mode = WAL")
     return database
 
 
 def handle(database: sqlite3.Connection, webhook_id: str, callback: dict[str, object], now_s: float) -> str:
-    """The answer to this firing. Its work is done with the first callback that brings the id, and never again."""
+    """Returns the answer to this firing. Only the first callback with an id does the work."""
     with database:
-        # The write lock first: of two callbacks with one id at once, the second waits here and then finds the answer.
+        # Takes the write lock at once: the second of two concurrent callbacks with one id waits here, then finds the answer.
         database.execute("BEGIN IMMEDIATE")
         database.execute("DELETE FROM handled WHERE handled_at < ?", (now_s - REMEMBERED_S,))
         known = database.execute("SELECT answer FROM handled WHERE id = ?", (webhook_id,)).fetchone()
@@ -71,7 +71,7 @@ def handle(database: sqlite3.Connection, webhook_id: str, callback: dict[str, ob
 
 
 def work(database: sqlite3.Connection, callback: dict[str, object]) -> dict[str, object]:
-    """The work: here, a row. It only writes to the same database; what leaves the machine can't be taken back."""
+    """Does the work, here by inserting a row. It writes to the same database only, so that a rollback undoes all of it."""
     timer = f"{callback['namespace']}/{callback['timerId']}"
     payload = json.dumps(callback["payload"])
     database.execute("INSERT INTO reminders VALUES (?, ?, ?)", (timer, callback["executeAt"], payload))
@@ -80,24 +80,24 @@ def work(database: sqlite3.Connection, callback: dict[str, object]) -> dict[str,
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers 401 to what isn't signed, 200 when the work is committed, now or before."""
+    """Answers 401 to a callback without a valid signature, and 200 once the work is committed."""
 
     protocol_version = "HTTP/1.1"
     secret = os.environ.get("TOCSIN_SECRET", "")
     path_of_database = os.environ.get("RECEIVER_DATABASE", "receiver.db")
 
     def setup(self) -> None:
-        """A connection to the database for each connection of a client."""
+        """Opens a connection to the database for each connection of a client."""
         super().setup()
         self.database = connect(self.path_of_database)
 
     def finish(self) -> None:
-        """Closes both."""
+        """Closes both connections."""
         self.database.close()
         super().finish()
 
     def do_POST(self) -> None:
-        """One callback."""
+        """Handles one callback."""
         length = int(self.headers.get("content-length", 0))
         if length > BODY_BYTES_MAX:
             self.close_connection = True
@@ -111,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             answer = handle(self.database, headers["webhook-id"], json.loads(body), time.time())
         except sqlite3.Error as error:
-            # Nothing was committed. Tocsin tries again, by the timer's policy.
+            # Nothing was committed. Tocsin retries by the timer's policy.
             print(f"not handled: {error}", file=sys.stderr)
             self._answer(503)
             return
@@ -126,13 +126,13 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Only the work is printed."""
+        """Prints nothing: only the work is printed."""
 
 
 def main() -> None:
     """Serves until Ctrl-C."""
     if not Handler.secret:
-        sys.exit("TOCSIN_SECRET is not set; `tocsin namespaces create NAME --secret new` makes one")
+        sys.exit("TOCSIN_SECRET is not set; `tocsin namespaces create NAME --secret new` creates one")
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 9000
     database = connect(Handler.path_of_database)
     database.executescript(SCHEMA)

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference that are made from the code; with --check, only says if they are stale."""
+"""Generates the pages of docs/reference that are made from the code; with --check, only reports stale pages."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ def _limits(kind: type) -> dict[str, str]:
 
 
 def cli_page() -> str:
-    """The page of all commands: their own help, in order."""
+    """docs/reference/cli.md: the help of every command, in order."""
     root = typer.main.get_command(app)
     parts = [
         GENERATED,
         "# Commands\n",
-        "Exit codes: 0 done, 1 the server (or the store) said no, 2 wrong usage, 3 no answer from the server. Results go "
-        "to standard output, everything else to standard error; `--json` prints JSON for programs.\n",
+        "Exit codes: 0 success, 1 the server or the store rejected the command, 2 usage error, 3 no answer from the server. "
+        "Results go to standard output, everything else to standard error; `--json` prints JSON for programs.\n",
     ]
     for path, command in _commands(root, "tocsin"):
         level = "##" if path.count(" ") <= 1 else "###"
@@ -138,7 +138,7 @@ def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
 
 
 def pages() -> dict[Path, str]:
-    """What each page should hold."""
+    """The expected text of each page."""
     return {
         REFERENCE / "api.md": api_page(GENERATED),
         REFERENCE / "cli.md": cli_page(),
@@ -151,7 +151,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Writes the pages, or with --check returns 1 if one differs."""
+    """Writes the pages; with --check, writes nothing and returns 1 if one differs."""
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv[1:]:
         for path in stale:

@@ -1,4 +1,4 @@
-"""The figures of the table: each scenario starts what it needs and returns named numbers."""
+"""The scenarios of `python -m bench`: each starts the processes that it needs and returns named numbers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from bench import processes
 from bench.wire import request
 
-Statistics = dict[str, Any]
+Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
 
 
 def count_of(port: int) -> int:
-    """How many webhooks the receiver on this port has counted."""
+    """Number of webhooks that the receiver on this port has counted."""
     return int(stats_of(port, "count")["count"])
 
 
 def stats_of(port: int, what: str = "reset") -> dict[str, Any]:
-    """What the receiver measured; it begins anew, unless only the count is asked for."""
+    """Statistics of the receiver. `reset` returns all of them and starts over; `count` returns only the count."""
     import json
     import socket
 
@@ -33,17 +33,17 @@ def stats_of(port: int, what: str = "reset") -> dict[str, Any]:
 
 
 def wait_for(port: int, count: int, timeout_s: float) -> int:
-    """Returns when the receiver has counted so many, or the time is over, with its count."""
+    """Waits until the receiver has counted `count` webhooks or the timeout is over; returns its count."""
     deadline = time.monotonic() + timeout_s
     while (seen := count_of(port)) < count and time.monotonic() < deadline:
         time.sleep(0.05)
     return seen
 
 
-def create_single(count: int) -> Statistics:
-    """Single creates from 64 connections, far from due."""
+def create_single(count: int) -> Results:
+    """Single creates from 64 connections, due an hour later."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        # An hour ahead of their creation, as timers are: each a little later than the one before.
+        # Due an hour after their creation, each a little later than the one before, as in production.
         options: dict[str, Any] = {"connections": 64, "spread": 10}
         processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count // 5, prefix="w", **options
@@ -61,8 +61,8 @@ def create_single(count: int) -> Statistics:
         }
 
 
-def create_batch(count: int) -> Statistics:
-    """Creates of 1,000 timers a request from 4 connections, far from due."""
+def create_batch(count: int) -> Results:
+    """Creates of 1,000 timers a request from 4 connections, due an hour later."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         before = server.cpu_s()
         result = processes.load(
@@ -82,8 +82,8 @@ def create_batch(count: int) -> Statistics:
         }
 
 
-def burst(count: int) -> Statistics:
-    """Timers due at the same instant, drained at full speed, while another client creates 200 a second."""
+def burst(count: int) -> Results:
+    """Timers due at the same instant, fired at full speed, while another client creates 200 a second."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         due = processes.now_us() + 4_000_000 + count * 40
         processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4)
@@ -104,14 +104,14 @@ def burst(count: int) -> Statistics:
             "burst drain, lost": count - seen,
             "burst drain, early": stats["early"],
             "burst drain, CPU s per 1,000": cpu / count * 1_000,
-            "API meanwhile, p50 ms": api["p50_ms"],
-            "API meanwhile, p99 ms": api["p99_ms"],
+            "API during the drain, p50 ms": api["p50_ms"],
+            "API during the drain, p99 ms": api["p99_ms"],
             "memory after burst, MiB": server.memory_mib(),
         }
 
 
-def steady(rate: int, seconds: float) -> Statistics:
-    """Timers due evenly at `rate` a second: how late they are."""
+def steady(rate: int, seconds: float) -> Results:
+    """Lag of timers that are due evenly at `rate` a second."""
     count = int(rate * seconds)
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         due = processes.now_us() + 3_000_000 + count * 40
@@ -128,8 +128,8 @@ def steady(rate: int, seconds: float) -> Statistics:
         }
 
 
-def pending(count: int) -> Statistics:
-    """Many timers pending far away: memory, idle CPU, restart to first fire."""
+def pending(count: int) -> Results:
+    """Many timers due much later: memory, idle CPU, time from restart to first fire."""
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:
             result = processes.load(
@@ -141,7 +141,7 @@ def pending(count: int) -> Statistics:
             before = server.cpu_s()
             time.sleep(10)
             idle = (server.cpu_s() - before) / 10
-            # Due while the server is down, so that the first fire after the start is what a restart waits for.
+            # Due while the server is down, so that the first fire shows how long a restart takes.
             processes.load(server.port, receiver.port, due_us=processes.now_us() + 2_000_000, count=64, prefix="first")
             stats_of(receiver.port)
             server.process.kill()
