@@ -69,7 +69,7 @@ class Interleaving:
         self._rng = rng = random.Random(f"interleaving/{seed}")
         self.trace: list[tuple[Any, ...]] = []
         self.faulty = seed % 3 != 0
-        self._rung: set[bytes] | None = None if self.faulty else set()
+        self._fired: set[bytes] | None = None if self.faulty else set()
         # In-flight attempts that will turn out not to have been sent.
         self._unsent: set[InFlightAttempt] = set()
         self.store = MemoryStore()
@@ -404,10 +404,10 @@ class Interleaving:
             self.say("not sent", owner.window.epoch, row.key[1].hex()[:4])
             self._unsent.add(attempt)
             return
-        if self._rung is not None:
-            if row.generation in self._rung:
+        if self._fired is not None:
+            if row.generation in self._fired:
                 self._broken("DUPLICATE", f"{row.key[1].hex()[:4]} in a run without faults")
-            self._rung.add(row.generation)
+            self._fired.add(row.generation)
         token = token_of(row.timer.payload)
         self.say("RING", owner.window.epoch, row.key[1].hex()[:4], token)
         self.ledger.rang(row.key[1], token, self.now + self.skew[owner.node], self.now, 8, str(owner.node))
