@@ -16,25 +16,25 @@ from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import new_name_reason
 from tocsin.ports.store import Store
 
-#: API keys of a store. Every node holds all of them in memory, and reads them again every `keys_refresh`.
+#: Maximum number of keys: every node keeps all keys in memory, and reads them again every `keys_refresh`.
 KEYS_MAX = 10_000
-#: Namespaces, and tenants, that one key may name, for the same reason.
+#: Maximum number of namespaces, and of tenants, of a key, for the same reason.
 SCOPE_MAX = 100
 NAME_CHARS_MAX = 255
-#: A longer lifetime is probably a wrong unit; a key without an end has no `expiresAt`.
+#: A longer lifetime is probably a wrong unit; a key without an expiry never expires.
 LIFETIME_US_MAX = 100 * 365 * US_PER_DAY
 _KEY_ID_BYTES = 6
 #: 32 random bytes are 43 URL-safe characters.
 _SECRET_BYTES = 32
 
-#: Adds an entry to the audit trail: the action, the key's id, details. If it raises, a new key is removed again.
+#: Adds an entry to the audit trail: the action, the key's id, and details. If it raises, a new key is removed again.
 RecordAudit = Callable[[AuditAction, str, dict[str, Detail]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class KeySpec:
-    """A key to create. Without namespaces and tenants it may access all of them. `expires_at` is in microseconds; None: the
-    key does not expire."""
+class KeyRequest:
+    """A key to create. Without namespaces and tenants it has access to all of them; `expires_at` in microseconds, None:
+    never."""
 
     role: Role
     namespaces: tuple[str, ...] = ()
@@ -44,14 +44,14 @@ class KeySpec:
 
 
 class NewKey(NamedTuple):
-    """A key and its secret. The secret itself is stored nowhere."""
+    """A key with its secret, which clients send and which is not stored."""
 
     key: ApiKey
     secret: str
 
 
-def make(wanted: KeySpec, now_us: int) -> NewKey:
-    """Creates a key without storing it. Raises InvalidInput with all bad fields, by their names in the API."""
+def make(wanted: KeyRequest, now_us: int) -> NewKey:
+    """Creates a key, not stored yet. Raises InvalidInput with all bad fields, by their API names."""
     errors = [
         *_scope_errors("namespaces", wanted.namespaces, _namespace_reason),
         *_scope_errors("tenants", wanted.tenants, _tenant_reason),
@@ -59,7 +59,7 @@ def make(wanted: KeySpec, now_us: int) -> NewKey:
     if wanted.name and (reason := new_name_reason(wanted.name, NAME_CHARS_MAX)):
         errors.append(FieldError("name", reason))
     if wanted.expires_at is not None and not now_us < wanted.expires_at <= now_us + LIFETIME_US_MAX:
-        reason = "must be in the future, at most 100 years from now; leave it out for a key that does not expire"
+        reason = "must be in the future, by at most 100 years; leave it out for a key that never expires"
         errors.append(FieldError("expiresAt", reason))
     if errors:
         raise InvalidInput(*errors)
@@ -72,32 +72,34 @@ def make(wanted: KeySpec, now_us: int) -> NewKey:
     return NewKey(key, secret)
 
 
-def reason_refused(key: ApiKey, maker: ApiKey) -> str | None:
-    """Why `maker` may not create this key; None if it may."""
+def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
+    """Why the `maker` key may not create this `key`; None if it may."""
     if not maker.role.includes(Role.ADMIN):
-        return f"only a key with role admin can create keys; this key has role {maker.role.value}"
+        return f"creating keys requires a key of role admin; this key's role is {maker.role.value}"
     if not maker.covers(key):
         own = ", ".join((*maker.namespaces, *maker.tenants))
-        return f"this key is limited to {own}; limit the new key to some of these"
+        return f"this key is limited to {own}; limit the new key to namespaces or tenants of these"
     ends = maker.expires_at
     if ends is not None and (key.expires_at is None or key.expires_at > ends):
-        return f"this key expires at {format_instant(ends)}; set expiresAt to that instant or earlier"
+        return f"this key expires at {format_instant(ends)}; send an expiresAt that is not later"
     return None
 
 
 class ApiKeys:
-    """The store's API keys. All methods raise StoreError. `changed` is awaited after each change."""
+    """The keys in the store. All methods raise StoreError; `changed` is awaited after each change."""
 
     def __init__(self, store: Store, changed: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._changed = changed
 
-    async def add(self, key: ApiKey, record_audit: RecordAudit) -> bool:
-        """Stores the key and records it in the audit trail; if recording fails, the key is removed again. Returns whether it
-        is the first key. Raises TooManyKeys."""
+    async def add(self, key: ApiKey, record: RecordAudit) -> bool:
+        """Stores a key and records it in the audit trail; if recording fails, removes the key. Returns whether it is the
+        first key. Raises TooManyKeys."""
         present = len(await self._store.api_keys())
         if present >= KEYS_MAX:
-            raise TooManyKeys(f"there are {present} API keys, and at most {KEYS_MAX} are allowed; revoke unused ones")
+            raise TooManyKeys(
+                f"there are {present} keys, the maximum is {KEYS_MAX}; revoke keys that are no longer used"
+            )
         await self._store.put_api_key(key)
         details: dict[str, Detail] = {
             "role": key.role.value,
@@ -106,27 +108,27 @@ class ApiKeys:
             **({} if key.expires_at is None else {"expiresAt": format_instant(key.expires_at)}),
         }
         try:
-            await record_audit(AuditAction.KEY_CREATED, key.key_id, details)
+            await record(AuditAction.KEY_CREATED, key.key_id, details)
         except Exception:
             await self._store.delete_api_key(key.key_id)
             raise
-        await self._notify()
+        await self._notify_changed()
         return not present
 
     async def seen_by(self, viewer: ApiKey | None) -> list[ApiKey]:
-        """The keys that the viewer's key covers, oldest first; all of them for None."""
+        """The keys within the scope of the viewer's key, oldest first; None sees all."""
         keys = sorted(await self._store.api_keys(), key=lambda key: (key.created_at, key.key_id))
         return [key for key in keys if viewer is None or viewer.covers(key)]
 
-    async def revoke(self, key_id: str, revoker: ApiKey | None, record_audit: RecordAudit) -> None:
-        """Removes a key that the revoker's key covers, and records it in the audit trail. Raises KeyNotFound."""
+    async def revoke(self, key_id: str, revoker: ApiKey | None, record: RecordAudit) -> None:
+        """Removes a key within the scope of the revoker's key, and records it in the audit trail. Raises KeyNotFound."""
         known = {key.key_id for key in await self.seen_by(revoker)}
         if key_id not in known or not await self._store.delete_api_key(key_id):
-            raise KeyNotFound(f"no API key has the id {key_id!r}")
-        await self._notify()
-        await record_audit(AuditAction.KEY_DELETED, key_id, {})
+            raise KeyNotFound(f"no key has the id {key_id!r}")
+        await self._notify_changed()
+        await record(AuditAction.KEY_DELETED, key_id, {})
 
-    async def _notify(self) -> None:
+    async def _notify_changed(self) -> None:
         if self._changed is not None:
             await self._changed()
 
@@ -137,7 +139,7 @@ def _scope_errors(field: str, names: tuple[str, ...], reason_of: Callable[[str],
     errors = []
     seen: set[str] = set()
     for place, name in enumerate(names):
-        reason = reason_of(name) or ("is given twice; name each one once" if name in seen else None)
+        reason = reason_of(name) or ("is a duplicate" if name in seen else None)
         seen.add(name)
         if reason is not None:
             errors.append(FieldError(f"{field}[{place}]", reason))
@@ -145,10 +147,10 @@ def _scope_errors(field: str, names: tuple[str, ...], reason_of: Callable[[str],
 
 
 def _namespace_reason(name: str) -> str | None:
-    return None if NAME.match(name) else "is not a namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
+    return None if NAME.match(name) else "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
 
 
 def _tenant_reason(tenant: str) -> str | None:
     if is_uuid7(tenant.lower()):
         return None
-    return "is not a UUID of version 7; write it like 01890a5d-ac96-774b-bcce-b302099a8057"
+    return "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057"

@@ -1,4 +1,4 @@
-"""API keys: which can be created, and which keys may create, list and revoke which others."""
+"""Creating, listing and revoking API keys: scope and validation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeySpec, make, reason_refused
+from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
 from tocsin.stores.memory import MemoryStore
@@ -51,8 +51,8 @@ def key(
         (key(ADMIN), key(READ, expires_at=NOW + DAY), None),
     ],
 )
-def test_key_cannot_create_a_key_with_more_rights(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
-    reason = reason_refused(made, maker)
+def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, why_not: str | None) -> None:
+    reason = grant_refusal(made, maker)
     assert (reason is None) == (why_not is None), reason
     if why_not is not None:
         assert why_not in str(reason)
@@ -61,29 +61,29 @@ def test_key_cannot_create_a_key_with_more_rights(maker: ApiKey, made: ApiKey, w
 @pytest.mark.parametrize(
     ("wanted", "paths"),
     [
-        (KeySpec(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
-        (KeySpec(READ, (), ("acme", ONE)), ["tenants[0]"]),
-        (KeySpec(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
-        (KeySpec(READ, name="a\u202eb"), ["name"]),
-        (KeySpec(READ, name="x" * 256), ["name"]),
-        (KeySpec(READ, expires_at=NOW), ["expiresAt"]),
-        (KeySpec(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
-        (KeySpec(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
+        (KeyRequest(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
+        (KeyRequest(READ, (), ("acme", ONE)), ["tenants[0]"]),
+        (KeyRequest(READ, tuple(f"n{n}" for n in range(SCOPE_MAX + 1))), ["namespaces"]),
+        (KeyRequest(READ, name="a\u202eb"), ["name"]),
+        (KeyRequest(READ, name="x" * 256), ["name"]),
+        (KeyRequest(READ, expires_at=NOW), ["expiresAt"]),
+        (KeyRequest(READ, expires_at=NOW + 101 * 365 * DAY), ["expiresAt"]),
+        (KeyRequest(READ, ("",), ("x",), expires_at=0), ["namespaces[0]", "tenants[0]", "expiresAt"]),
     ],
 )
-def test_invalid_key_is_refused_with_all_bad_fields(wanted: KeySpec, paths: list[str]) -> None:
+def test_invalid_keys_are_refused_with_all_bad_fields(wanted: KeyRequest, paths: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         make(wanted, NOW)
     assert [error.path for error in refused.value.errors] == paths
 
 
-def test_only_the_secrets_hash_is_stored() -> None:
-    made, secret = make(KeySpec(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
+def test_only_the_hash_of_the_secret_is_stored() -> None:
+    made, secret = make(KeyRequest(WRITE, ("a",), (ONE.upper(),), "billing", NOW + DAY), NOW)
     assert made == ApiKey(made.key_id, hash_key(secret), WRITE, ("a",), (ONE,), NOW, "billing", NOW + DAY)
     assert secret.split("_", 2)[:2] == ["tk", made.key_id]
 
 
-def test_only_covered_keys_are_listed_and_revoked() -> None:
+def test_only_keys_within_the_callers_scope_are_listed_and_revoked() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
@@ -94,12 +94,12 @@ def test_only_covered_keys_are_listed_and_revoked() -> None:
             nonlocal changes
             changes += 1
 
-        async def record_audit(action: str, key_id: str, details: object) -> None:
+        async def record(action: str, key_id: str, details: object) -> None:
             trail.append((str(action), key_id))
 
         keys = ApiKeys(store, changed)
         for key_id, scope in {"all": (), "a": ("a",), "ab": ("a", "b"), "c": ("c",)}.items():
-            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), record_audit)
+            first = await keys.add(ApiKey(key_id, key_id, ADMIN, scope, (), NOW), record)
             assert first == (key_id == "all")
         assert [one.key_id for one in await keys.seen_by(None)] == ["a", "ab", "all", "c"]
         assert [one.key_id for one in await keys.seen_by(key(ADMIN))] == ["a", "ab", "all", "c"]
@@ -107,8 +107,8 @@ def test_only_covered_keys_are_listed_and_revoked() -> None:
         assert [one.key_id for one in await keys.seen_by(viewer)] == ["a", "ab"]
         for beyond_reach in ("all", "c", "none"):
             with pytest.raises(KeyNotFound):
-                await keys.revoke(beyond_reach, viewer, record_audit)
-        await keys.revoke("a", viewer, record_audit)
+                await keys.revoke(beyond_reach, viewer, record)
+        await keys.revoke("a", viewer, record)
         assert {one.key_id for one in await store.api_keys()} == {"all", "ab", "c"}
         assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
         assert changes == 5
@@ -116,31 +116,31 @@ def test_only_covered_keys_are_listed_and_revoked() -> None:
     asyncio.run(run())
 
 
-def test_key_is_removed_if_its_audit_entry_fails() -> None:
+def test_a_failed_audit_write_removes_the_new_key() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
 
-        async def record_audit(action: object, key_id: str, details: object) -> None:
+        async def record(action: object, key_id: str, details: object) -> None:
             raise StoreUnavailable("full")
 
         with pytest.raises(StoreUnavailable):
-            await ApiKeys(store).add(key(ADMIN), record_audit)
+            await ApiKeys(store).add(key(ADMIN), record)
         assert await store.api_keys() == []
 
     asyncio.run(run())
 
 
-def test_number_of_keys_is_limited() -> None:
+def test_the_number_of_keys_is_limited() -> None:
     async def run() -> None:
         store = MemoryStore()
         await store.open(1)
         for number in range(KEYS_MAX):
             await store.put_api_key(ApiKey(str(number), str(number), READ))
 
-        async def record_audit(action: object, key_id: str, details: object) -> None: ...
+        async def record(action: object, key_id: str, details: object) -> None: ...
 
         with pytest.raises(TooManyKeys, match="revoke"):
-            await ApiKeys(store).add(key(READ), record_audit)
+            await ApiKeys(store).add(key(READ), record)
 
     asyncio.run(run())

@@ -54,7 +54,7 @@ def create(
     """Make a key and show its secret, this once: only a hash is kept."""
     import time
 
-    from tocsin.keys import ApiKeys, KeySpec, make
+    from tocsin.keys import ApiKeys, KeyRequest, make
     from tocsin.model.access import Role
     from tocsin.model.errors import InvalidInput, TooManyKeys
     from tocsin.model.instants import format_instant
@@ -64,7 +64,7 @@ def create(
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
     try:
-        key, secret = make(KeySpec(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us)
+        key, secret = make(KeyRequest(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us)
     except InvalidInput as error:
         raise WrongUsage(str(error)) from None
     key_id = key.key_id

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 from tocsin.http.errors import Forbidden, Unauthenticated
-from tocsin.keys import reason_refused
+from tocsin.keys import grant_refusal
 from tocsin.model.access import ApiKey, Role, hash_key
 
 _SCHEME = b"bearer "
@@ -100,7 +100,7 @@ def require_service(key: ApiKey | None, role: Role) -> None:
 
 def require_grant(maker: ApiKey, key: ApiKey) -> None:
     """Raises Forbidden unless the maker's key allows it to make this one."""
-    reason = reason_refused(key, maker)
+    reason = grant_refusal(key, maker)
     if reason is not None:
         raise Forbidden(reason)
 

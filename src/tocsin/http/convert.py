@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.http import wire
 from tocsin.http.instants import format_instant, parse_instant
-from tocsin.keys import KeySpec
+from tocsin.keys import KeyRequest
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
@@ -391,7 +391,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     )
 
 
-def key_wanted(sent: wire.CreateKey) -> KeySpec:
+def key_wanted(sent: wire.CreateKey) -> KeyRequest:
     """The API key to be made. Raises InvalidInput for an end that is no instant."""
     expires_at = None
     if sent.expires_at is not UNSET:
@@ -399,7 +399,7 @@ def key_wanted(sent: wire.CreateKey) -> KeySpec:
             expires_at = parse_instant(sent.expires_at)
         except ValueError as error:
             raise InvalidInput(FieldError("expiresAt", str(error))) from None
-    return KeySpec(
+    return KeyRequest(
         sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
     )
 

@@ -138,7 +138,7 @@ class InputRules:
         """A namespace's name."""
         if NAME.match(text):
             return None
-        return "is not a namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
+        return "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
 
     def url(self, url: str) -> str | None:
         """A callback URL: absolute, http or https, and allowed by the egress policy."""
