@@ -35,7 +35,7 @@ class CoarseLoop:
 
 
 @pytest.mark.parametrize("wait_us", [1, 300, 999, 1_000, 1_400, 2_700_300])
-def test_alarm_is_never_early_and_does_not_spin(monkeypatch: pytest.MonkeyPatch, wait_us: int) -> None:
+def test_the_alarm_is_never_early_and_does_not_spin(monkeypatch: pytest.MonkeyPatch, wait_us: int) -> None:
     clock = FakeClock()
     loop = CoarseLoop(clock)
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)

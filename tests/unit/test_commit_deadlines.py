@@ -1,4 +1,4 @@
-"""Clients are answered at their deadlines, however long the store takes to commit."""
+"""Clients get an error when their time budget ends, however long the store delays a commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_US = 200_000
 
 
 class Stalling(MemoryStore):
-    """A store that applies batches only when the test lets it."""
+    """A store that writes batches of timers only when it is released."""
 
     def __init__(self) -> None:
         super().__init__(SystemClock())
@@ -29,7 +29,7 @@ class Stalling(MemoryStore):
         return await super().apply(batches)
 
 
-async def test_clients_are_answered_at_their_deadline_while_the_store_hangs() -> None:
+async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() -> None:
     store = Stalling()
     await store.open(1)
     node = Node(store, write_timeout_us=PATIENCE_US)

@@ -1,7 +1,7 @@
-"""Parsers of external texts take time proportional to the text's length, not to its square, whatever the text contains.
+"""What reads texts from outside takes time by their length, and not by its square, whatever stands in them.
 
-Each text has the greatest length allowed. One pass over it takes milliseconds; one pass for each character takes seconds to
-minutes.
+Each text is as long as its limit lets it be. A pass over it takes milliseconds; a pass for each of its characters takes
+seconds to minutes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tocsin.ui.filters import instant_text, words
 from tocsin.ui.forms import json_errors
 from tocsin.ui.show import pretty_json
 
-#: Characters at which patterns and loops stop or backtrack, alone and in the combinations that occur in URLs, paths, lists,
-#: numbers and JSON.
+#: What patterns and loops stop at or go back over, each alone and in the combinations that parts of a URL, a path, a list, a
+#: number or JSON have.
 UNITS = [
     *"aS9?&;=#@/:%.,-+*'\"\\ \t\n\0[]{}()<>`é😀\u202e",
     "?>", "?%", "//", "//@", "?a=", "&a=", "&token=", "[]", "[.]", "[1]", "{}", '{"a":', '""', '\\"', "\\u0041", "%41",
@@ -42,7 +42,7 @@ BODY_CHARS, ANSWER_CHARS, HEADER_CHARS = 250_000, 128_000, 32_000
 
 _create, _list = JsonReader(wire.CreateTimer), JsonReader(wire.ListTimers)
 _parser = RequestParser(InputRules(InputLimits(), lambda url: None))
-#: As many as a request of 8 KB can have, with a common prefix, so that none is ruled out by its first letter.
+#: As many as a request of 8 KB can bring, and alike, so that none is ruled out by its first letter.
 _secrets = secrets_of("https://a/", [("authorization", " ".join(f"{number:09}" for number in range(800)))])
 
 
@@ -74,7 +74,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _lines(text: str) -> bytes:
-    """A payload of many values, as deep as is allowed."""
+    """A payload of many values, as deep as may be."""
     value = json.dumps(text[:5])
     return b"[" * 19 + f"[{','.join([value] * (len(text) // len(value)))}]".encode() + b"]" * 19
 
@@ -143,13 +143,13 @@ LISTS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_cost_of_lists_is_not_quadratic(name: str) -> None:
+def test_no_list_takes_time_by_its_square(name: str) -> None:
     took_s = held_s(LISTS[name])
     assert took_s < HELD_S_MAX, f"{took_s * 1e3:.0f} ms"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_cost_of_texts_is_not_quadratic(name: str) -> None:
+def test_no_text_takes_time_by_its_square(name: str) -> None:
     chars, read = READERS[name]
     for unit in UNITS:
         text = (unit * (chars // len(unit)))[: chars - 1] + "!"

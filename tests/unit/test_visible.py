@@ -1,4 +1,4 @@
-"""Texts for people contain no character that controls a terminal or a line."""
+"""What people read has no character that steers a terminal or a line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.config.values import redacted
 from tocsin.model.visible import visible, visible_name
 
 
-def test_invisible_characters_are_shown_as_escapes() -> None:
+def test_what_can_t_be_seen_is_shown_by_its_number() -> None:
     assert visible("a\x1b[2Jb\u202ec\x9b\U000e0041") == "a\\u001b[2Jb\\u202ec\\u009b\\udb40\\udc41"
     assert visible("a\nb\r", keep="\n") == "a\nb\\u000d"
     assert visible("é 日本 😀") == "é 日本 😀"
@@ -18,7 +18,7 @@ def test_invisible_characters_are_shown_as_escapes() -> None:
     assert json.loads(visible(document)) == json.loads(document)
 
 
-def test_display_names_keep_their_joiners() -> None:
+def test_names_are_shown_with_their_joiners() -> None:
     assert visible_name("می\u200cخواهم\u202e") == "می\u200cخواهم\\u202e"
 
 
