@@ -64,7 +64,9 @@ def create(
     now_us = time.time_ns() // 1_000
     expires_at = None if expires_in is None else now_us + _lifetime_us(expires_in)
     try:
-        key, secret = make(KeyRequest(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us)
+        key, secret = make(
+            KeyRequest(Role(role), tuple(namespace or ()), tuple(tenant or ()), note, expires_at), now_us
+        )
     except InvalidInput as error:
         raise WrongUsage(str(error)) from None
     key_id = key.key_id

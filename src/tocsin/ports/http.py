@@ -58,4 +58,4 @@ class Requester(Protocol):
 
         `done` is called exactly once, on the event loop, after this has returned, whatever happens; with NotSent, and
         `sent_at` None, if a local shortage kept the request from being sent. A request whose method is not idempotent (RFC
-        9110 section 9.2.2) is never sent twice. """
+        9110 section 9.2.2) is never sent twice."""
