@@ -65,7 +65,7 @@ CODES: dict[str, Code] = {
         404,
         "There is no namespace of this name.",
         "Create it with `namespaces/create`, or check its name.",
-        "no namespace 'orders'; create it first with namespaces/create",
+        "there is no namespace 'orders'; create it first with namespaces/create",
     ),
     "SERVICE_CALL_NOT_FOUND": Code(
         404,
@@ -131,7 +131,7 @@ CODES: dict[str, Code] = {
         409,
         "A namespace of this name exists.",
         "Use it, or change it with `namespaces/update`.",
-        "namespace 'orders' exists already",
+        "a namespace 'orders' already exists",
     ),
     "SERVICE_CALL_NOT_SCHEDULED": Code(
         409,
@@ -167,7 +167,7 @@ CODES: dict[str, Code] = {
         429,
         "A limit on waiting work is reached. Nothing was accepted.",
         f"{_AGAIN} Send fewer at once if it stays so.",
-        "10000 writes are waiting already (pending_writes_max); try again later",
+        "10000 writes are already waiting (pending_writes_max); try again later",
     ),
     "TOO_MANY_FAILURES": Code(
         429,
@@ -191,13 +191,13 @@ CODES: dict[str, Code] = {
         503,
         "The timer's shard has no owner for a moment, or the outcome of the write is unknown.",
         f"{_AGAIN} A create with an idempotency key can be repeated safely.",
-        "shard 3 changed hands; try again",
+        "shard 3 changed its owner; try again",
     ),
     "REQUEST_EXPIRED": Code(
         503,
         "The request waited so long that its time was over. Nothing was written.",
         f"{_AGAIN} Where it happens often, the store is slow: see `tocsin_commit_duration_seconds`.",
-        "the time budget ran out before it could be written",
+        "the request's time budget ran out; nothing was written",
     ),
     "CLUSTER_UPGRADING": Code(
         503,

@@ -298,7 +298,7 @@ class InputRules:
             ("maxInterval", policy.max_interval_us),
         ):
             if duration_us is not None and not 0 < duration_us <= longest:
-                refuse(field, f"is out of range; must be greater than zero and at most {format_duration(longest)}")
+                refuse(field, f"must be greater than zero and at most {format_duration(longest)}")
         if policy.max_interval_us < policy.initial_interval_us:
             initial = format_duration(policy.initial_interval_us)
             refuse("maxInterval", f"is shorter than initialInterval; give at least {initial}")
