@@ -264,7 +264,7 @@ async def test_connection_cut_during_the_commit_leaves_the_outcome_unknown(
             b"SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info = 'COMMIT'" % thread_id,
         )
         await killer.run(b"KILL %d" % thread_id)
-        with pytest.raises(OutcomeUnknown, match="not known"):
+        with pytest.raises(OutcomeUnknown, match="outcome of the transaction is unknown"):
             await writing
     assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert kept in await loaded(store)

@@ -221,7 +221,7 @@ async def test_connection_cut_during_a_batch_leaves_the_outcome_unknown(
         writing = asyncio.create_task(store.apply([replace(batch, upserts=[row(1, 1)])]))
         await until_waiting(other)
         await other.execute(f"SELECT pg_terminate_backend({pid})")
-        with pytest.raises(OutcomeUnknown, match="not known"):
+        with pytest.raises(OutcomeUnknown, match="outcome of the transaction is unknown"):
             await writing
     assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
     assert await loaded(store) == []
