@@ -91,8 +91,7 @@ class Supervisor:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Starts the engine. The first heartbeat is written when this returns; shards are claimed afterwards. Raises what the
-        store raises."""
+        """Starts the engine; the first heartbeat is written when this returns, claims follow. Raises the store's errors."""
         await self._beat()
         await self._read_namespaces()
         for lane in self._lanes:
@@ -227,8 +226,7 @@ class Supervisor:
             self.dispatcher.renew(min(lease_until, self._context.namespaces_until))
 
     async def _heartbeat(self, member: Member) -> tuple[int, str | None]:
-        """Writes the heartbeat; returns the store's clock, and an exclusive store's error if it refused the write: its node
-        lease needs no heartbeat, since no other node can own the shards."""
+        """Writes the heartbeat; returns the store's clock, and why an exclusive store refused it: its lease needs none."""
         context = self._context
         try:
             return await context.bounded(context.store.heartbeat(member)), None
@@ -368,8 +366,7 @@ class Supervisor:
                 self._context.observe(NodeNameShared(name, ", ".join(each.hex() for each in incarnations)))
 
     def _disown(self, shard: Shard) -> None:
-        """Releases a shard that the store still lists as this node's, after a failed release or a late claim: no other node
-        may claim it while this one lives."""
+        """Releases a shard that is still this node's in the store: no other node may claim it while this one lives."""
         state = self.states.get(shard.shard_id)
         if state is not None and state.owner == self._context.incarnation and shard.shard_id not in self._claiming:
             # From now on another node may own it, whatever a read that began before returns.
@@ -502,9 +499,8 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Hands the shard over gracefully: stops firing, leaves the callbacks in flight to this node (rule 25), refuses new
-        writes, flushes what is pending, and releases the claim. Where no other node could take their results, the callbacks
-        end first."""
+        """Hands the shard over: stops firing, leaves callbacks in flight to this node (rule 25; they end first if no other node
+        could take their results), refuses new writes, flushes what is pending, and releases the claim."""
         window = shard.window
         if window is None:
             return

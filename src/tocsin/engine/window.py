@@ -196,8 +196,7 @@ class Window:
             self._deferred = self._compacted(self._deferred)
 
     def put_back(self, row: Row) -> None:
-        """Returns a deferred row to the order of instants: it is no longer due (the wall clock went back), or has to be
-        dispatched again."""
+        """Returns a deferred row to the order of instants: it is no longer due, or has to be dispatched again."""
         heappush(self._order, row.key)
 
     def holds(self, row: Row) -> bool:
@@ -238,11 +237,8 @@ class Window:
         return True
 
     def not_sent(self, attempt: InFlightAttempt) -> None:
-        """The request was never sent (rule 24): the row returns to its old state, in the same generation.
-
-        A row that is no longer the durable one is dropped. A row beyond the horizon, which may have shrunk meanwhile, is
-        loaded again in time. A client's pending write supersedes it at its commit, as it supersedes any row.
-        """
+        """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
+        any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time."""
         if self._end_attempt(attempt) and not attempt.stale and attempt.row.key <= self.horizon:
             self._add(attempt.row)
 
@@ -267,10 +263,8 @@ class Window:
         )
 
     def hand_over(self, margin_us: int) -> None:
-        """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25).
-
-        If no result arrives within the attempt's time-out and `margin_us`, the next owner makes the attempt again.
-        """
+        """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25). Without a
+        result within its time-out and `margin_us`, the next owner makes an attempt again."""
         for attempts in list(self.in_flight.values()):
             for attempt in attempts:
                 if not attempt.superseded:
@@ -354,12 +348,9 @@ class Window:
         fetched_uuids: Sequence[bytes] = (),
         finished_max: int,
     ) -> Batch:
-        """The next batch: pending operations in order up to the limits, with one final state per uuid (rule 4).
-
-        It includes at most `finished_max` finished timers, besides those that an operation depends on. It may be empty:
-        its fence still proves the answers that say "will not fire" (rule 16). `fetched` is what the store returned for
-        `fetched_uuids`.
-        """
+        """The next batch: pending operations in order up to the limits, with one final state per uuid (rule 4), and at most
+        `finished_max` finished timers, besides those that an operation depends on. If it is empty, its fence still proves
+        answers that say "will not fire" (rule 16). `fetched` is what the store returned for `fetched_uuids`."""
         batch = Batch(ShardBatch(self.shard_id, self.epoch, self.incarnation))
         unknown = fetched or {}
         asked = frozenset(fetched_uuids)
@@ -392,8 +383,7 @@ class Window:
         return batch
 
     def _refuse_unusable(self, op: WriteOp, batch: Batch, error: BaseException, boot_us: int) -> None:
-        """Handles an operation that can't be encoded as a record: a client's is refused; for a retry, the timer's present
-        state is suspended with the reason instead (rule 15)."""
+        """Refuses an operation that can't be encoded; a retry's timer is suspended with the reason instead (rule 15)."""
         reason = f"{type(error).__name__}: {error}"[:_REASON_CHARS_MAX]
         batch.unusable.append((op.uuid, reason))
         present = self.retrying.get(op.uuid) if op.kind is OpKind.RETRY else None
@@ -422,8 +412,7 @@ class Window:
         now_us: int,
         history_rule: HistoryRule,
     ) -> object:
-        """Adds the operation's effect to the batch and returns its answer, or _FETCH_FIRST when the store must be read
-        first."""
+        """Adds the operation's effect to the batch; returns its answer, or _FETCH_FIRST if the store must be read first."""
         uuid, kind = op.uuid, op.kind
         if kind is OpKind.CREATE:
             assert op.timer is not None
@@ -593,8 +582,7 @@ class Window:
             batch.store.deletes.append(key[1])
 
     def _first_unfinished(self, batch: Batch) -> FireKey:
-        """The smallest key that a range delete must not reach: in the window, in flight, awaiting a write, retrying, or
-        upserted by this batch."""
+        """The smallest key that a range delete must not reach: of all rows that have not finished, in memory or the batch."""
         limit = KEY_MAX
         for heap in (self._order, self._deferred):
             top = self._top(heap)
@@ -683,8 +671,7 @@ class Window:
             self.accept(op)
 
     def _handed_over(self, batch: Batch) -> list[WriteOp]:
-        """Releases the attempts whose rows the batch hands over: their results go to the shard's next owner. Returns the
-        operations that report those that have ended meanwhile."""
+        """Releases the attempts whose rows the batch hands over; returns the operations that report those already ended."""
         results = []
         for op in batch.ops:
             row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
@@ -778,11 +765,8 @@ class Window:
         return self._load
 
     def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
-        """Merges a page into the window; False if the load is void.
-
-        The page was complete from the horizon up to `complete_to` when it was read; whatever was committed since
-        `announce_load` supersedes it (rule 9). Undecodable rows (with `raw`) await the write that suspends them.
-        """
+        """Merges a page that was complete from the horizon up to `complete_to` when it was read; False if the load is void.
+        Commits since `announce_load` supersede it (rule 9). Undecodable rows (with `raw`) await their suspension."""
         if self._load is None or self._load.number != request.number:
             return False
         self._load = None
