@@ -207,7 +207,7 @@ async def _measure(port: int, calls: int, in_flights: list[int]) -> list[Measure
         measurements.append(await raw_limit(port, in_flight, calls))
         measurements.append(await client("call", port, in_flight, calls, None, limits))
         measurements.append(await client("call, signed", port, in_flight, calls, SECRET, limits))
-        every = replace(limits, answers_remembered_max=0)
+        every = replace(limits, response_cache_entries_max=0)
         measurements.append(await client("call, signed, every answer parsed", port, in_flight, calls, SECRET, every))
     return measurements
 

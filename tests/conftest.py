@@ -31,7 +31,7 @@ _SLOW = (
     "tests/clients/",
     "tests/integration/cluster/",
     "tests/e2e/",
-    "test_commands_do_what_the_page_says",
+    "test_commands_print_what_the_page_shows",
     "tests/integration/cli/test_echo.py",
     "tests/integration/cli/test_examples.py",
     "tests/integration/cli/test_real_server.py",

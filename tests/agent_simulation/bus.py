@@ -245,4 +245,4 @@ class WatchedEmbeddedBus(EmbeddedBus):
         super().post(envelope, done)
 
 
-BUS_LIMITS = BusLimits(ids_remembered_max=200)
+BUS_LIMITS = BusLimits(deduplication_ids_max=200)

@@ -22,7 +22,9 @@ from tocsin.agent.outbox.ports import OutboxRow
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
 
 T = TypeVar("T")
-IMPATIENT = SqlSettings(lock_wait_s=0.05, lock_retry_s=0.02, lock_check_s=0.05, connect_timeout_s=2.0)
+IMPATIENT = SqlSettings(
+    lock_wait_s=0.05, leader_retry_interval_s=0.02, leader_renew_interval_s=0.05, connect_timeout_s=2.0
+)
 
 
 async def until_available(work: Callable[[], Awaitable[T]]) -> T:

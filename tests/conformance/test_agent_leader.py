@@ -25,9 +25,9 @@ GATE = 4711
 #: for all that the other can see.
 QUICK = SqlSettings(
     lock_wait_s=PATIENCE_S,
-    lock_retry_s=0.02,
-    lock_check_s=0.05,
-    lock_lease_s=PATIENCE_S,
+    leader_retry_interval_s=0.02,
+    leader_renew_interval_s=0.05,
+    leader_lease_s=PATIENCE_S,
     lock_timeout_ms=int(PATIENCE_S * 1_000),
     connect_timeout_s=PATIENCE_S,
 )
@@ -84,7 +84,7 @@ async def test_each_opening_begins_a_term(postgresql_url: str) -> None:
 
 async def test_a_write_of_a_former_term_is_refused(postgresql_url: str) -> None:
     """Although its lock's session lives: the fence decides, not the lock."""
-    database = agent(postgresql_url, "one", SqlSettings(lock_check_s=3600))
+    database = agent(postgresql_url, "one", SqlSettings(leader_renew_interval_s=3600))
     await database.open()
     await insert(database, before := call())
     await claimed_by_another(postgresql_url)
@@ -240,7 +240,7 @@ async def test_one_that_stands_still_loses_it(postgresql_url: str) -> None:
     # A session with the lock, and nobody who moves.
     frozen = await asyncpg.connect(postgresql_url)
     await frozen.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
-    second = agent(postgresql_url, "two", dataclasses.replace(QUICK, lock_lease_s=0.5))
+    second = agent(postgresql_url, "two", dataclasses.replace(QUICK, leader_lease_s=0.5))
     await second.open(math.inf)
     assert frozen.is_closed()
     assert second.term == 2
@@ -256,12 +256,12 @@ def test_who_did_not_look_has_not_seen_anybody_stand_still() -> None:
 
 
 async def test_one_that_moves_keeps_it(postgresql_url: str) -> None:
-    patient = dataclasses.replace(QUICK, lock_lease_s=2.0)
+    patient = dataclasses.replace(QUICK, leader_lease_s=2.0)
     first, second = agent(postgresql_url, "one", patient), agent(postgresql_url, "two", patient)
     await first.open()
     told: list[str] = []
     with pytest.raises(StoreLocked, match="node one"):
-        await second.open(1.3 * patient.lock_lease_s, told.append)
+        await second.open(1.3 * patient.leader_lease_s, told.append)
     assert told == ["one"]
     assert first.held
     await insert(first, call())

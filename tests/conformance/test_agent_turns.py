@@ -56,7 +56,7 @@ async def test_who_is_stopped_while_it_gives_the_agent_up_keeps_nothing(tmp_path
     await gate.execute("SELECT pg_advisory_unlock($1)", GATE)
     await agent.stop()
     await asyncio.wait([writing])
-    other = AgentDatabase(postgresql_url, SqlSettings(lock_wait_s=0, lock_lease_s=PATIENCE_S))
+    other = AgentDatabase(postgresql_url, SqlSettings(lock_wait_s=0, leader_lease_s=PATIENCE_S))
     await other.open()
     await other.close()
     await caller.close()

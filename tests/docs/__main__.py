@@ -1,4 +1,4 @@
-"""Reads a page and does what it says: `python -m tests.docs docs/tutorial/first-timer.md`.
+"""Runs the commands of a page: `python -m tests.docs docs/tutorial/first-timer.md`.
 
 It runs in namespaces of its own (network, mounts, processes), so that the page's commands need no change at all: ports 8080
 and 9000 are free there whatever else runs on the machine, `db.internal` is a name, and all that was started ends with it.
@@ -22,7 +22,7 @@ from tests.support.mysql import MysqlServer
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 
-#: Commands that go on until somebody ends them, and what they print when they are ready. A second one of the same kind on
+#: Commands that run until they are stopped, and their output when they are ready. A second one of the same kind on
 #: a page takes the place of the first.
 SERVERS = {
     r"make run|tocsin serve": "serves on http",
@@ -34,7 +34,7 @@ NAMES = ("db.internal", "tocsin.example")
 
 
 def in_namespaces(page: str) -> subprocess.CompletedProcess[str]:
-    """Reads the page in namespaces of their own. Its output is the transcript."""
+    """Runs the page in separate namespaces. Its output is the transcript."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
                sys.executable, "-m", "tests.docs", "--inside", page]  # fmt: skip
@@ -63,7 +63,7 @@ def _inside(page: str) -> int:
 
 
 def _prepare_system() -> None:
-    """Loopback, the names that pages use, and folders where a distribution's packages have theirs."""
+    """Sets up loopback, the host names that pages use, and the folders of a distribution's packages."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     hosts = Path(tempfile.mkdtemp()) / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {' '.join(NAMES)}\n")
@@ -72,7 +72,7 @@ def _prepare_system() -> None:
 
 
 class Reader:
-    """Types a page's blocks one after another into a terminal, and opens further ones for servers."""
+    """Types a page's blocks into a terminal in order, and opens further terminals for servers."""
 
     def __init__(self, page: str, machine: Machine, folder: Path) -> None:
         self._page = page
@@ -83,7 +83,7 @@ class Reader:
         self._own = self._terminal()
 
     def read(self) -> None:
-        """CommandFailed, with what was printed, where the page is wrong."""
+        """Raises CommandFailed, with the output, if the page is wrong."""
         if self._machine.before:
             self._own.run(self._machine.before)
         for command in self._machine.running:
@@ -108,7 +108,7 @@ class Reader:
             shown = ""
 
     def _compare(self, block: Block, shown: str) -> None:
-        """What the page shows was printed by the block before it, or is printed by a server within a moment."""
+        """Checks that shown output was printed by the previous block, or is printed by a server shortly after."""
         deadline = time.monotonic() + PATIENCE_S
         while missing := missing_lines(block.text, shown + "".join(s.printed for s in self._servers.values())):
             reading = [server.read_on() for server in self._servers.values()]
@@ -131,7 +131,7 @@ class Reader:
         return self._servers[kind].start(text, ready)
 
     def _terminal(self) -> Terminal:
-        """A new one, in the checkout. Where the page doesn't say it, the reader has put `tocsin` on the PATH."""
+        """A new terminal in the checkout. Unless the page does so, `tocsin` is put on the PATH."""
         terminal = Terminal(self._checkout, self._environment)
         if not self._machine.bare:
             terminal.run(". .venv/bin/activate\n")
@@ -150,7 +150,7 @@ class Reader:
 
 
 def _checkout(folder: Path) -> Path:
-    """A checkout in which `make run` has been run before: setting one up takes a minute and the network."""
+    """A prepared checkout: setting one up takes a minute and network access."""
     checkout = folder / "tocsin"
     checkout.mkdir()
     for name in ("Makefile", "docs", "examples", "pyproject.toml", "requirements", "src"):
@@ -163,7 +163,7 @@ def _checkout(folder: Path) -> Path:
 
 
 def _built_pages(web: Path) -> None:
-    """Lets `make` take the pages for built, where they are: then it doesn't ask for what they are built with."""
+    """Marks built pages as current, so that `make` does not require the tools that build them."""
     (web / "node_modules").mkdir(parents=True)
     for name in ("package-lock.json", ".npmrc", "node_modules/.package-lock.json"):
         (web / name).touch()
@@ -171,7 +171,7 @@ def _built_pages(web: Path) -> None:
 
 
 def _postgresql() -> dict[str, str]:
-    """Starts a server where clients look for one; returns what they have to know."""
+    """Starts a PostgreSQL server on the default port; returns the connection variables."""
     server = PostgresServer()
     server.port = 5432
     server.init()
@@ -180,7 +180,7 @@ def _postgresql() -> dict[str, str]:
 
 
 def _mysql(home: Path) -> None:
-    """The same of MariaDB, or MySQL."""
+    """Starts a MariaDB or MySQL server on the default port, and writes the clients' options file."""
     server = MysqlServer()
     server.port = 3306
     server.init()
@@ -189,7 +189,7 @@ def _mysql(home: Path) -> None:
 
 
 def _server_of(text: str) -> tuple[str, str]:
-    """The kind of server with which the block ends, and what that prints when it is ready; empty if it ends by itself."""
+    """The server with which the block ends, and its output when it is ready; empty if the block ends by itself."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
     last = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", lines[-1])
     if re.search(r"&\s*(#.*)?$", last):

@@ -1,4 +1,4 @@
-"""The fenced blocks of a Markdown page, as a reader sees them."""
+"""The fenced blocks of a Markdown page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=
 
 
 class Block(NamedTuple):
-    """One fenced block. `language` is empty where the page names none: such a block shows what the one before prints."""
+    """One fenced block. `language` is empty if the page names none: such a block shows the output of the previous one."""
 
     line: int
     language: str
@@ -33,7 +33,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def pages() -> list[str]:
-    """README and all pages of docs, the records of decisions and the generated reference aside."""
+    """README and all pages of docs, except decision records and the generated reference."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [str(path.relative_to(ROOT)) for path in found if "adr" not in path.parts]
 
@@ -46,7 +46,7 @@ _VARYING = re.compile(
 
 
 def missing_lines(shown: str, printed: str) -> list[str]:
-    """The lines that the page shows and that nothing of what was printed matches. `…` stands for anything."""
+    """The shown lines that no printed line matches. `…` matches anything."""
     lines = [" ".join(line.split()) for line in printed.splitlines()]
     return [line for line in shown.splitlines() if line.strip() and not any(map(_pattern(line).search, lines))]
 

@@ -1,4 +1,4 @@
-"""What each page finds on the machine that it is read on, and which blocks are not run, with the reason."""
+"""The environment of each page, and which blocks are not run, with the reason."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class Machine(NamedTuple):
-    """What is there before the reader types the first command of a page."""
+    """The environment before the first command of a page."""
 
-    #: Whether the page itself says how `tocsin` comes onto the PATH, as the first pages do; all others take it for granted.
+    #: Whether the page itself puts `tocsin` on the PATH, as the first pages do; the others assume it.
     bare: bool = False
     #: Commands of terminals that are open already, such as a server that the page takes for granted.
     running: tuple[str, ...] = ()
     #: Commands that were typed before, in the reader's own terminal.
     before: str = ""
-    #: Texts in blocks before which the reader ends all servers, as the page says.
+    #: Texts in blocks before which all servers are stopped, as the page instructs.
     stopped_before: tuple[str, ...] = ()
     #: The same, typed when those servers run.
     finds: str = ""

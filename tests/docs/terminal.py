@@ -17,11 +17,11 @@ _END = "the block has ended"
 
 
 class CommandFailed(AssertionError):
-    """What a reader typed did not do what the page says."""
+    """A command did not do what the page says."""
 
 
 class Terminal:
-    """A bash of its own. What its commands print is collected, both outputs together, as a reader sees them."""
+    """A bash process. The output of its commands, stdout and stderr together, is collected."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -45,11 +45,11 @@ class Terminal:
         self._process.stdin.flush()
 
     def run(self, text: str) -> str:
-        """Types the block, and returns what was printed until its end. CommandFailed if one of its commands fails."""
+        """Types the block, and returns its output. Raises CommandFailed if one of its commands fails."""
         return self._run_until(text, _END)
 
     def start(self, text: str, ready: str) -> str:
-        """Types a block that ends with a server, and returns when that says that it is ready."""
+        """Types a block that ends with a server, and returns when the server is ready."""
         return self._run_until(text, ready)
 
     def _run_until(self, text: str, awaited: str) -> str:
@@ -70,7 +70,7 @@ class Terminal:
         return printed.replace(f"{_END}\n", "")
 
     def read_on(self) -> bool:
-        """Waits a moment for a line that a server prints; False when it has ended."""
+        """Waits briefly for a line of a server's output; False if the server has ended."""
         try:
             line = self._lines.get(timeout=0.2)
         except queue.Empty:
@@ -79,7 +79,7 @@ class Terminal:
         return line is not None
 
     def interrupt(self) -> None:
-        """Ctrl-C, and the end of what ran."""
+        """Sends Ctrl-C, and waits for the end of the command."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         os.killpg(self._process.pid, signal.SIGINT)

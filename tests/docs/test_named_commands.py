@@ -1,4 +1,4 @@
-"""Commands that are named within a sentence exist, with the flags that they are shown with."""
+"""Commands named in sentences exist, with their options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named(page):
 
 
 def unknown_parts(words):
-    """What of a command line there isn't: a target of the Makefile, a command, an option."""
+    """The parts of a command line that do not exist: a Makefile target, a command, an option."""
     if words[0] == "make":
         return [word for word in words[1:2] if word not in TARGETS]
     command = typer.main.get_command(app)
@@ -43,7 +43,7 @@ def test_commands_in_sentences_exist(page):
     assert {" ".join(words): wrong for words in named(page) if (wrong := unknown_parts(words))} == {}
 
 
-def test_what_there_is_not_is_noticed():
+def test_unknown_commands_and_options_are_detected():
     assert unknown_parts(["tocsin", "timers", "forget"]) == ["tocsin", "timers", "forget"]
     assert unknown_parts(["tocsin", "timers", "list", "--bogus"]) == ["--bogus"]
     assert unknown_parts(["make", "coffee"]) == ["coffee"]

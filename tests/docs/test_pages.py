@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type is typed, and does what they show."""
+"""The pages' commands run, and print what the pages show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = [
 
 @pytest.fixture(scope="session")
 def namespaces():
-    """Skips where the system grants none."""
+    """Skips the test where the system allows no namespaces."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
     if shutil.which("unshare") is None or shutil.which("ip") is None:
@@ -38,7 +38,7 @@ def namespaces():
 
 
 def require_servers(machine):
-    """Skips where the machine lacks a server that the page needs."""
+    """Skips the test where the machine lacks a server that the page needs."""
     if machine.postgresql:
         PostgresServer().remove()
     if machine.mysql:
@@ -50,7 +50,7 @@ def require_servers(machine):
 # A page starts up to ten servers, one after another; here it only has to end at all.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", RUN)
-def test_commands_do_what_the_page_says(page, namespaces):
+def test_commands_print_what_the_page_shows(page, namespaces):
     require_servers(MACHINES.get(page, USUAL))
     read = in_namespaces(page)
     assert read.returncode == 0, read.stdout[-20_000:] + read.stderr[-4_000:]
@@ -61,7 +61,7 @@ def test_every_block_is_of_a_known_kind(page):
     assert {block.language for block in blocks_of(page)} <= SHELLS | set(TRIED) | set(NOT_TRIED)
 
 
-def test_lists_name_what_there_is():
+def test_lists_of_pages_match_existing_pages():
     listed = {
         (page, word)
         for page in pages()
@@ -73,7 +73,7 @@ def test_lists_name_what_there_is():
     assert set(MACHINES) <= set(RUN)
 
 
-def test_shown_output_may_differ_only_in_what_varies():
+def test_shown_output_matches_except_for_variable_parts():
     printed = "Tocsin serves on http://127.0.0.1:8080. Stop with Ctrl-C.\n12:00:01  n/tea  +3.1 ms  attempt 1\n"
     assert missing_lines("12:34:56 n/tea +1,000.0 ms attempt 1\n", printed) == []
     assert missing_lines("Tocsin serves on … Ctrl-C.\n", printed) == []

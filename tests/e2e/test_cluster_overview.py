@@ -22,7 +22,7 @@ from tests.support.server import ServerProcess
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 #: Points of a second, so that charts have some soon.
-POINTS = {"TOCSIN_UI_FIGURES_BUCKET": "1s"}
+POINTS = {"TOCSIN_UI_CHART_INTERVAL": "1s"}
 TIMERS = 24
 
 

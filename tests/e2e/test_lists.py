@@ -51,7 +51,7 @@ ROOM = """() => {
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
     """One for all tests here: each has a namespace or tenant of its own."""
-    async with serving(tmp_path_factory.mktemp("lists"), TOCSIN_UI_FIGURES_BUCKET="1s") as running:
+    async with serving(tmp_path_factory.mktemp("lists"), TOCSIN_UI_CHART_INTERVAL="1s") as running:
         yield running
 
 

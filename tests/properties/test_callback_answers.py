@@ -16,7 +16,7 @@ from tocsin.callbacks.limits import CallbackLimits
 from tocsin.callbacks.target import parse_url
 from tocsin.model.answer import NoResponse, Response
 
-LIMITS = CallbackLimits(body_bytes_max=200, header_bytes_max=400, answers_remembered_max=8)
+LIMITS = CallbackLimits(response_body_bytes_max=200, response_head_bytes_max=400, response_cache_entries_max=8)
 ORIGIN = parse_url("http://127.0.0.1/").origin
 STREAMS_PER_SEED = 400
 SEEDS = 2
@@ -79,9 +79,9 @@ def deliver(pieces: list[bytes], memory: Memory) -> tuple[Answer, bool]:
         taken += len(piece) if not owner.outcomes else 0
         connection.data_received(piece)
         kept = sum(map(len, connection._body)) + sum(len(name) + len(value) for name, value in connection._headers)
-        assert kept <= LIMITS.body_bytes_max + LIMITS.header_bytes_max + len(piece)
+        assert kept <= LIMITS.response_body_bytes_max + LIMITS.response_head_bytes_max + len(piece)
         # Eight bytes of framing for each of body are the most that is read on.
-        assert taken <= LIMITS.header_bytes_max + 9 * (LIMITS.body_bytes_max + len(piece)) + len(piece)
+        assert taken <= LIMITS.response_head_bytes_max + 9 * (LIMITS.response_body_bytes_max + len(piece)) + len(piece)
     usable = owner.reusable and not wire.ended
     connection.connection_lost(None)
     assert (len(owner.outcomes), owner.losses) == (1, 1)
@@ -173,8 +173,8 @@ def test_any_stream_in_any_pieces(seed: int) -> None:
             assert proper or not (usable or whole[1]), stream
             for answer in (outcome, whole[0]):
                 if isinstance(answer, Response):
-                    assert (answer.status, answer.body) == (status, body[: LIMITS.body_bytes_max]), stream
-                    assert answer.truncated == (len(body) > LIMITS.body_bytes_max)
+                    assert (answer.status, answer.body) == (status, body[: LIMITS.response_body_bytes_max]), stream
+                    assert answer.truncated == (len(body) > LIMITS.response_body_bytes_max)
         answers += isinstance(outcome, Response)
         reused += usable
     # It would prove nothing if nothing got through.

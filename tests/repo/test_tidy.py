@@ -24,12 +24,12 @@ def read(path: Path) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_nothing_is_left_to_do_in_comments() -> None:
+def test_no_comment_contains_a_todo() -> None:
     marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
     assert [str(path) for path in TEXTS if path != Path("tests/repo/test_tidy.py") and marks.search(read(path))] == []
 
 
-def test_no_file_names_a_registry_or_a_folder_of_a_machine() -> None:
+def test_no_file_names_a_registry_or_a_local_folder() -> None:
     words = ["python" + "hosted", "py" + "pi.org", "registry." + "npmjs", "/" + "home/", "/" + "root/", "/" + "work/"]
     found = [(str(path), word) for path in TEXTS for word in words if word in read(path)]
     assert found == []
@@ -44,24 +44,52 @@ def test_lock_files_pin_with_hashes_and_without_addresses() -> None:
         assert "://" not in text
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    dead = [
-        (str(page), target)
-        for page in PAGES
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(page))
-        if "://" not in target and not (ROOT / page.parent / target).exists()
-    ]
+def anchors(page: Path) -> set[str]:
+    """The fragments by which links can name a place on the page."""
+    prose = re.sub(r"^ *```.*?^ *```", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)]
+    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    return slugs | set(re.findall(r'id="([^"]+)"', prose))
+
+
+def test_links_between_pages_resolve() -> None:
+    dead = []
+    for page in PAGES:
+        for target, fragment in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", read(page)):
+            if "://" in target:
+                continue
+            path = (ROOT / page.parent / target).resolve() if target else ROOT / page
+            known = path.exists() and (
+                path.suffix != ".md" or not fragment or fragment in anchors(path.relative_to(ROOT))
+            )
+            if not known:
+                dead.append((str(page), target, fragment))
     assert dead == []
 
 
-def test_files_stay_one_idea() -> None:
+def test_files_that_contributing_names_exist() -> None:
+    named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path("CONTRIBUTING.md")))
+    assert named
+    made = ("build/", ".venv/")  # by make
+    missing = [
+        name
+        for name in named
+        if "NAME" not in name
+        and "NNNN" not in name
+        and not name.startswith(made)
+        and not any(True for folder in (ROOT, ROOT / "src" / "tocsin") for _ in folder.glob(name))
+    ]
+    assert missing == []
+
+
+def test_files_are_limited_in_length() -> None:
     # The window has all of its transitions in one place on purpose.
     most = {Path("src/tocsin/engine/window.py"): 890}
     long = {str(path): len(read(path).splitlines()) for path in FILES if path.suffix == ".py"}
     assert {path: lines for path, lines in long.items() if lines > most.get(Path(path), 600)} == {}
 
 
-def test_the_core_takes_time_and_chance_from_its_ports() -> None:
+def test_the_core_gets_time_and_randomness_from_its_ports() -> None:
     banned = re.compile(
         r"^\s*(?:import time|from time |import secrets|from datetime import .*\bnow\b)|random\.random\(\)$"
     )
@@ -75,20 +103,25 @@ def test_the_core_takes_time_and_chance_from_its_ports() -> None:
             assert wrong == [], path
 
 
-def test_nothing_in_the_product_sleeps_on_a_thread() -> None:
+def test_no_product_code_blocks_in_sleep() -> None:
     assert [
         str(path) for path in SOURCES if "time.sleep(" in read(path) and path.parts[2] not in {"cli", "testing"}
     ] == []
 
 
-def test_every_decision_record_says_what_was_decided() -> None:
+def test_decision_records_are_numbered_without_gaps() -> None:
+    records = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
+
+
+def test_every_decision_record_has_a_decision() -> None:
     for path in (ROOT / "docs" / "adr").glob("*.md"):
         text = path.read_text()
-        assert re.match(r"# \d+\. ", text), path
+        assert text.startswith(f"# {int(path.name[:4])}. "), path
         assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path
 
 
-def test_what_reads_from_the_network_is_not_older_than_the_lock() -> None:
+def test_network_libraries_are_not_older_than_the_lock() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     bounds = dict(re.findall(r"^([a-z0-9-]+)>=([0-9.]+)", "\n".join(declared), re.M))
     locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", (ROOT / "requirements" / "main.txt").read_text(), re.M))

@@ -99,7 +99,7 @@ class World:
         self.store = MemoryStore(_StoreClock(self.loop))
         self.cluster_limits = ClusterLimits(
             in_flight_max=rng.choice((1, 2, 10_000)),
-            queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
+            send_queue_max=rng.choice((3, 20_000)) if self.faulty else 20_000,
             frame_writes_max=rng.choice((1, 2, 500)),
             message_age_max_us=rng.choice((2, 10)) * SECOND,
             # Longer than the store takes, so that nothing is pending once all clients have ended.
@@ -146,9 +146,9 @@ class World:
             write_timeout_us=rng.choice((SECOND // 2, 4 * SECOND)),
             store_timeout_us=rng.choice((SECOND, 3 * SECOND)),
             drain_timeout_us=5 * SECOND,
-            refused_interval_us=5 * SECOND,
+            rejected_write_retry_interval_us=5 * SECOND,
             resume_rows=rng.choice((1, 2, 50)),
-            shun_us=3 * SECOND,
+            shard_retry_interval_us=3 * SECOND,
             purge_interval_us=20 * SECOND,
         )
 

@@ -32,7 +32,7 @@ from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits(
-    outbox_mark_interval_us=0, outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000, outbox_batch_max=10
+    outbox_acknowledge_interval_us=0, outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000, outbox_batch_max=10
 )
 
 Answer = Callable[[Envelope], Exception | None]

@@ -293,7 +293,7 @@ class TestPolling:
 
     async def test_what_falls_due_close_together_is_told_together(self):
         clock = SystemClock()
-        worker = Worker(clock, AgentLimits(polling_gather_us=200_000))
+        worker = Worker(clock, AgentLimits(polling_batch_delay_us=200_000))
         await worker.timers.start(worker.on_due)
         await worker.until(lambda: worker.polls == 1)
         base = clock.now_us() + 20_000

@@ -183,7 +183,9 @@ async def connected(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 async def test_strangers_keep_nobody_out_who_belongs_here() -> None:
-    async with Listener(limits=ClusterLimits(strangers_max=3, connect_timeout_us=60_000_000)) as listener:
+    async with Listener(
+        limits=ClusterLimits(unauthenticated_connections_max=3, connect_timeout_us=60_000_000)
+    ) as listener:
         strangers = [await connected(listener.address) for _ in range(5)]
         assert len(listener.strangers) == 3
         for reader, _ in strangers[:2]:

@@ -157,7 +157,7 @@ async def test_an_owner_that_leaves_says_what_it_has_not_looked_at() -> None:
 
 
 async def test_a_silent_connection_is_given_up() -> None:
-    pair = Pair(silence_max_us=2 * SECOND)
+    pair = Pair(peer_timeout_us=2 * SECOND)
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -168,13 +168,13 @@ async def test_a_silent_connection_is_given_up() -> None:
 
 
 async def test_what_waits_and_what_is_under_way_are_bounded() -> None:
-    pair = Pair(queue_max=3, in_flight_max=2, frame_writes_max=1)
+    pair = Pair(send_queue_max=3, in_flight_max=2, frame_writes_max=1)
     for name in ("a", "b", "c"):
         pair.send(name)
     try:
         pair.send("d")
     except Overloaded as error:
-        assert "queue_max" in str(error)
+        assert "send_queue_max" in str(error)
     else:
         raise AssertionError("a fourth was taken")
     await pair.turn()

@@ -157,7 +157,7 @@ async def test_a_session_that_is_void_accepts_and_sends_nothing() -> None:
 
 
 async def test_an_asker_that_has_fallen_silent_is_given_up() -> None:
-    pair = Pair(silence_max_us=2 * SECOND)
+    pair = Pair(peer_timeout_us=2 * SECOND)
     await pair.meet()
     assert pair.session is not None
     pair.passes(4 * SECOND)

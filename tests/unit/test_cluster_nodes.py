@@ -97,7 +97,7 @@ async def test_nodes_that_come_and_go_leave_nothing(node: Node) -> None:
 
 
 async def test_more_nodes_than_may_be_are_refused() -> None:
-    node = Node(sessions_max=2)
+    node = Node(connections_max=2)
     pipes = [(await node.meets(bytes([number]) * 16))[0] for number in range(3)]
     assert [pipe.open for pipe in pipes] == [True, True, False]
     assert [type(event) for event in node.events] == [PeerRefused]

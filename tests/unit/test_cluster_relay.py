@@ -34,7 +34,7 @@ async def test_an_answer_that_is_too_large_for_a_message_is_said_to_be() -> None
     pair.serves = bytes(2_000)
     answer = await asked(pair)
     assert answer.status == 500
-    assert b"cluster.frame_bytes_max" in answer.body
+    assert b"a message between nodes has at most 1000" in answer.body
     pair.end()
 
 

@@ -179,10 +179,10 @@ async def test_a_shard_without_owner_holds_up_no_other(desk: Desk) -> None:
 
 
 async def test_full_is_only_who_has_to_wait() -> None:
-    desk = Desk(waiting_max=2)
+    desk = Desk(waiting_writes_max=2)
     desk.forward("a")
     desk.forward("b")
-    with pytest.raises(Overloaded, match="waiting_max"):
+    with pytest.raises(Overloaded, match="waiting_writes_max"):
         desk.forward("c")
     desk.map.owners[2] = Owner(THERE, 3, "there")
     desk.forward("owned", 2)

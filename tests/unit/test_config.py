@@ -1,9 +1,11 @@
-"""Settings: which source wins, what is refused, and how a refusal helps."""
+"""Settings: which source wins, which values are refused, and what the errors say."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from tocsin.agent.limits import AgentLimits
 from tocsin.api.call import ApiLimits
 from tocsin.callbacks.limits import CallbackLimits
 from tocsin.config import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
-from tocsin.config.settings import LIMITS, limit_setting
+from tocsin.config.former import CONSTANT, RENAMED
+from tocsin.config.limits import TABLE_OF, setting_of
 from tocsin.engine.limits import EngineLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.validation import InputLimits
@@ -72,48 +75,50 @@ class TestSources:
         monkeypatch.setenv("TOCSIN_CONFIG", str(file('[egress]\nallow = ["10.0.0.0/8", "hook:80"]\n')))
         assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
 
-    def test_every_limit_can_be_set_under_its_name(self, monkeypatch):
-        # Beside these, everything becomes seven seconds or seven: they have to be something among one another.
+    def test_every_setting_of_a_limit_fills_it(self, monkeypatch):
+        # The others are seven or seven seconds; these must be shorter or longer than some of those.
         other = {
             "heartbeat_interval_us": 1_000_000,
             "node_lease_us": 2_000_000,
             "drain_timeout_us": 9_000_000,
-            "tick_interval_us": 1_000_000,
-            "member_forget_us": 8_000_000,
             "namespaces_interval_us": 3_000_000,
-            "frame_bytes_max": 20,
         }
-        for kind in LIMITS:
-            for field in dataclasses.fields(kind):
-                seconds = other.get(field.name, 7_000_000) // 1_000_000
-                number = str(other.get(field.name, 7))
-                text = f"{seconds}s" if field.name.endswith(("_us", "_ms", "_s")) else number
-                text = "NORMAL" if field.name == "synchronous" else text
-                monkeypatch.setenv(env_name(limit_setting(kind, field)), text)
+        filled = {
+            (kind, field.name): setting_of(kind, field.name)
+            for kind in TABLE_OF
+            for field in dataclasses.fields(kind)
+            if setting_of(kind, field.name) in Settings.model_fields
+        }
+        for (_, limit), setting in filled.items():
+            seconds = other.get(limit, 7_000_000) // 1_000_000
+            text = f"{seconds}s" if limit.endswith(("_us", "_ms", "_s")) else "7"
+            monkeypatch.setenv(env_name(setting), "NORMAL" if limit == "synchronous" else text)
         settings = load_settings()
-        made = (
-            settings.engine_limits(),
-            settings.callback_limits(),
-            settings.input_limits(),
-            settings.api_limits(),
-            settings.agent_limits(),
-            settings.bus_limits(),
-            settings.sql_settings(),
-            settings.cluster_limits(),
-            settings.ui_limits(),
-        )
-        assert {type(limits) for limits in made} == LIMITS.keys()
-        for limits in made:
-            for name, value in dataclasses.asdict(limits).items():
-                seven = {"_us": 7_000_000, "_ms": 7_000}.get(name[-3:], "NORMAL" if name == "synchronous" else 7)
-                assert value == other.get(name, seven), name
+        made = {
+            type(limits): limits
+            for limits in (
+                settings.engine_limits(),
+                settings.callback_limits(),
+                settings.input_limits(),
+                settings.api_limits(),
+                settings.agent_limits(),
+                settings.bus_limits(),
+                settings.sql_settings(),
+                settings.cluster_limits(),
+                settings.ui_limits(),
+            )
+        }
+        assert made.keys() == TABLE_OF.keys()
+        for kind, limit in filled:
+            seven = {"_us": 7_000_000, "_ms": 7_000}.get(limit[-3:], "NORMAL" if limit == "synchronous" else 7)
+            assert getattr(made[kind], limit) == other.get(limit, seven), limit
 
     def test_values_as_people_write_them(self, file):
         settings = load_settings(
             {
                 "config": file(
                     'insecure = true\nlook_ahead_max = "1m30s"\nwindow_bytes_max = "2MiB"\nlog_level = "INFO"\n'
-                    '[sqlite]\nsynchronous = "normal"\nmmap_bytes = 0\n[callbacks]\nconnections_max = 5\n'
+                    '[sqlite]\nsynchronous = "normal"\n[callbacks]\nconnections_max = 5\n'
                 )
             }
         )
@@ -157,7 +162,7 @@ class TestStore:
         assert "secret" not in said
 
     def test_memory_has_no_file(self):
-        with pytest.raises(ConfigError, match="needs a sqlite"):
+        with pytest.raises(ConfigError, match="write it as sqlite:///path"):
             load_settings({"store": "memory://"}).sqlite_path()
 
 
@@ -165,16 +170,37 @@ class TestRefusals:
     def test_unknown_keys_name_line_and_nearest(self, file):
         path = file('prot = 1\n\n# [egress]\n[egress]\nalow = ["x"]\n[other]\nx = 1\n')
         assert refusal(config=path).splitlines() == [
-            f"prot ({path}, line 1) is no setting; did you mean port?",
-            f"egress.alow ({path}, line 5) is no setting; did you mean egress.allow?",
-            f"other.x ({path}, line 7) is no setting; `tocsin config show` lists all",
+            f"prot ({path}, line 1) is not a setting; did you mean port?",
+            f"egress.alow ({path}, line 5) is not a setting; did you mean egress.allow?",
+            f"other.x ({path}, line 7) is not a setting; `tocsin config show` lists all",
         ]
 
     def test_a_key_without_its_table(self, file):
         assert "did you mean egress.allow?" in refusal(config=file("egress_allow = []"))
-        gone = refusal(config=file("api.batch_items_per_turn = 5"))
-        assert "api.batch_items_per_turn" in gone
-        assert "is no setting any more; remove it" in gone
+
+    def test_former_settings_in_the_file_name_what_became_of_them(self, file):
+        path = file(
+            "api.batch_items_per_turn = 5\nunwritten_results_max = 1\n[postgresql]\nloaders = 3\n[ui]\nlist_rows = 9\n"
+        )
+        assert refusal(config=path).splitlines() == [
+            f"api.batch_items_per_turn ({path}, line 1) is no longer a setting; remove it",
+            f"unwritten_results_max ({path}, line 2) was renamed; use uncommitted_results_max",
+            f"postgresql.loaders ({path}, line 4) was renamed; use database.load_connections",
+            f"ui.list_rows ({path}, line 6) is no longer a setting but a constant, 50; remove it",
+        ]
+
+    def test_former_settings_in_the_environment_name_what_became_of_them(self, monkeypatch):
+        monkeypatch.setenv("TOCSIN_AGENT_SQL_LOCK_LEASE", "5s")
+        monkeypatch.setenv("TOCSIN_SHUN", "1m")
+        assert refusal().splitlines() == [
+            "TOCSIN_AGENT_SQL_LOCK_LEASE was renamed; use TOCSIN_AGENT_SQL_LEADER_LEASE",
+            "TOCSIN_SHUN is no longer a setting but a constant, 1m; remove it",
+        ]
+
+    def test_new_names_of_former_settings_are_settings(self):
+        names = {setting_name(field) for field in Settings.model_fields}
+        assert set(RENAMED.values()) <= names
+        assert not names & (RENAMED.keys() | CONSTANT.keys())
 
     def test_bad_values_name_their_source(self, file, monkeypatch):
         monkeypatch.setenv("TOCSIN_NODE_LEASE", "3")
@@ -187,14 +213,13 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("flags", "said"),
         [
-            ({"port": 70_000}, "has to be at most 65535"),
-            ({"shards": 0}, "has to be at least 1"),
+            ({"port": 70_000}, "must be at most 65535"),
+            ({"shards": 0}, "must be at least 1"),
             ({"shards": True}, "is not a whole number"),
-            ({"log_format": "xml"}, "is none of auto, console, json"),
-            ({"metrics_open": "maybe"}, "is neither true nor false"),
-            ({"node_lease": "0s"}, "has to be longer than nothing"),
-            ({"egress_allow": 3}, "is not a list of texts"),
-            ({"backoff_multiplier_max": "0.5"}, "at least 1"),
+            ({"log_format": "xml"}, "is not one of auto, console, json"),
+            ({"metrics_open": "maybe"}, "is not true or false"),
+            ({"node_lease": "0s"}, "must be greater than zero"),
+            ({"egress_allow": 3}, "is not a list of strings"),
             ({"host": ""}, "host (--host)"),
         ],
     )
@@ -204,10 +229,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("flags", "said"),
         [
-            ({"node_lease": "1m"}, "member_timeout: 5s has to be longer than node_lease (1m)"),
-            ({"heartbeat_interval": "3s"}, "node_lease: 3s has to be longer than heartbeat_interval (3s)"),
-            ({"drain_timeout": "10s"}, "drain_timeout: 10s has to be longer than callback_timeout_max (1m)"),
-            ({"destination_in_flight_min": 1_000}, "at most destination_in_flight_max"),
+            ({"node_lease": "1m"}, "member_timeout: 5s must be longer than node_lease (1m)"),
+            ({"heartbeat_interval": "3s"}, "node_lease: 3s must be longer than heartbeat_interval (3s)"),
+            ({"drain_timeout": "10s"}, "drain_timeout: 10s must be longer than callback_timeout_max (1m)"),
         ],
     )
     def test_settings_that_contradict_one_another(self, flags, said):
@@ -222,7 +246,7 @@ class TestRefusals:
     def test_variables_that_are_no_settings(self, monkeypatch):
         monkeypatch.setenv("TOCSIN_PROT", "1")
         monkeypatch.setenv("TOCSIN_URL", "http://x")
-        assert unknown_variables() == ["TOCSIN_PROT is no setting; did you mean TOCSIN_PORT?"]
+        assert unknown_variables() == ["TOCSIN_PROT is not a setting; did you mean TOCSIN_PORT?"]
 
 
 def test_names_are_unique():
@@ -276,3 +300,12 @@ class TestTheAgent:
 )
 def test_the_agent_runs_where_nodes_would_share_its_database_or_it_is_asked_for(flags, runs):
     assert load_settings(flags).has_agent() is runs
+
+
+@pytest.mark.parametrize("kind", TABLE_OF, ids=lambda kind: kind.__name__)
+def test_limits_dataclasses_list_settings_before_constants(kind):
+    settings, heading, constants = inspect.getsource(kind).partition("    # Constants. ")
+    assert heading
+    for field in dataclasses.fields(kind):
+        part = settings if setting_of(kind, field.name) in Settings.model_fields else constants
+        assert re.search(rf"^    {field.name}: ", part, re.MULTILINE), field.name

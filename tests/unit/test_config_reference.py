@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections import defaultdict
 from pathlib import Path
 
-from tocsin.config import Settings, setting_name
+from tocsin.config import Settings, load_settings, setting_name
 from tocsin.config.alias import ALIASES
+from tocsin.config.groups import GROUPS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reference.py"
 
@@ -25,19 +27,29 @@ def test_pages_are_current():
 
 
 def rows_of_settings():
-    return [
-        line.strip("| ").split(" | ") for line in reference().settings_page().splitlines() if line.startswith("| `")
-    ]
+    page = (SCRIPT.parent.parent / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    return [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
 
 
-def test_every_setting_has_a_description_of_its_own():
+def test_every_setting_has_one_group_and_a_description_of_its_own():
+    grouped = [setting_name(field) for group in GROUPS for field in group.model_fields]
+    assert sorted(grouped) == sorted(setting_name(field) for field in Settings.model_fields if field != "config")
     rows = rows_of_settings()
-    assert len(rows) == len(Settings.model_fields) - 1
+    assert [setting for setting, *_ in rows] == [f"`{setting}`" for setting in grouped]
     settings_of = defaultdict(list)
     for setting, *_, text in rows:
         settings_of[text].append(setting)
     assert "" not in settings_of
     assert [settings for settings in settings_of.values() if len(settings) > 1] == []
+
+
+def test_example_file_has_the_defaults(tmp_path):
+    lines = (SCRIPT.parent.parent / "docs" / "reference" / "tocsin.toml").read_text(encoding="utf-8").splitlines()
+    assigned = [line.removeprefix("#") for line in lines if re.match(r"#[a-z]", line)]
+    assert len(assigned) == len(Settings.model_fields) - 1
+    path = tmp_path / "tocsin.toml"
+    path.write_text("\n".join(line for line in assigned if not line.endswith("# unset")), encoding="utf-8")
+    assert load_settings({"config": path}) == load_settings().model_copy(update={"config": path})
 
 
 def test_aliases_are_beside_their_settings():

@@ -184,7 +184,7 @@ def test_duplicates_share_the_fate_of_the_one_in_hand() -> None:
 
 @pytest.mark.parametrize("ids_max", [2, 100])
 def test_the_latest_ids_are_remembered(ids_max: int) -> None:
-    world = World(replace(LIMITS, ids_remembered_max=ids_max))
+    world = World(replace(LIMITS, deduplication_ids_max=ids_max))
     sent = [message("a", i) for i in range(1_000)]
 
     def again() -> None:

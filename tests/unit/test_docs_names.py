@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.config import Settings, setting_name
-from tocsin.config.settings import SECTIONS
+from tocsin.config.names import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
@@ -22,6 +22,6 @@ class TestPage:
         assert {name for name in named if not re.search(rf"\b{name}\b", METRICS)} == set()
 
     def test_names_settings_that_exist(self, page):
-        named = set(re.findall(rf"`((?:{'|'.join(SECTIONS)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
+        named = set(re.findall(rf"`((?:{'|'.join(TABLES)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
         files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log")}
         assert named - files - {setting_name(field) for field in Settings.model_fields} == set()

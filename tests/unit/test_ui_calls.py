@@ -225,7 +225,7 @@ def test_a_trace_that_goes_round_or_deep_ends() -> None:
 
 def test_figures_count_calls_and_tell_tenants_apart() -> None:
     statistics = Statistics(UiLimits(), NOW, dict)
-    calls = CallStatistics(statistics, UiLimits(tenant_pulses_max=2))
+    calls = CallStatistics(statistics, UiLimits(tenant_change_counters_max=2))
     calls(CommandHandled("SubmitServiceCall", "accepted", "a", ID, "c"))
     calls(CommandHandled("SubmitServiceCall", "repeated", "a", ID, "c"))
     calls(CommandHandled("TagServiceCall", "accepted", "b", ID, "c"))

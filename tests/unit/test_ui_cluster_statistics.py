@@ -19,7 +19,7 @@ from tocsin.ui.statistics import OTHER_DESTINATIONS, Bucket, Statistics, percent
 
 SECOND = 1_000_000
 WIDTH = 10 * SECOND
-LIMITS = UiLimits(figures_buckets=6, figures_destinations_max=2, figures_ask_interval_s=0.0)
+LIMITS = UiLimits(chart_points=6, chart_destinations_max=2, statistics_interval_s=0.0)
 
 
 class Counting:
@@ -140,7 +140,7 @@ async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> 
         await nodes.gathered.refresh()
         hour = nodes.gathered.hour()
         assert total(hour.open) == 3
-        assert total(hour.buckets) == 3 * min(step - 1, LIMITS.figures_buckets)
+        assert total(hour.buckets) == 3 * min(step - 1, LIMITS.chart_points)
         nodes.passes()
     # One that ends its point a moment later holds it back.
     nodes["a"].rings(1.0)
@@ -151,11 +151,11 @@ async def test_no_point_is_counted_twice_and_none_before_all_have_ended_it() -> 
     assert nodes["b"].statistics.present.begins_us not in [bucket.begins_us for bucket in hour.buckets]
     assert total(hour.open) == 1
     # Nothing older than the charts is kept.
-    assert len(nodes.gathered._merged) <= LIMITS.figures_buckets + 1
+    assert len(nodes.gathered._merged) <= LIMITS.chart_points + 1
 
 
 async def test_many_points_come_in_several_messages() -> None:
-    nodes = Several("a", "b", limits=replace(LIMITS, figures_buckets=50, figures_message_bytes=1))
+    nodes = Several("a", "b", limits=replace(LIMITS, chart_points=50, statistics_message_bytes=1))
     for _ in range(20):
         nodes["b"].rings(1.0)
         nodes.passes()
@@ -181,7 +181,7 @@ async def test_failing_destinations_beyond_the_limit_are_counted_together() -> N
 
 
 async def test_others_are_asked_only_when_somebody_looks_and_once_for_all_who_do() -> None:
-    nodes = Several("a", "b", "c", limits=replace(LIMITS, figures_ask_interval_s=3_600.0))
+    nodes = Several("a", "b", "c", limits=replace(LIMITS, statistics_interval_s=3_600.0))
     nodes.passes(30)
     assert not nodes.asked
     nodes.held = asyncio.Event()
@@ -256,14 +256,14 @@ async def test_what_a_node_did_after_it_was_heard_last_and_before_it_was_gone_st
 
 async def test_who_can_t_be_counted_in_is_named_with_the_reason() -> None:
     nodes = Several("a", "b", "c", "d", "e")
-    nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, figures_bucket_s=5.0), 0, lambda: nodes["c"].gauges)
+    nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
     nodes["b"].release = 0
     nodes["d"].statistics.present.lag_counts.append(1)
     nodes["e"].silent = True
     await nodes.gathered.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.gathered.hour().gaps] == [
         ("b", None, "runs a release that tells no statistics"),
-        ("c", None, "counts in points of 5 s, unlike this node (ui.figures_bucket)"),
+        ("c", None, "counts in points of 5 s, unlike this node (ui.chart_interval)"),
         ("d", None, "runs a release that counts in another way"),
         ("e", None, "does not answer"),
     ]
@@ -273,7 +273,7 @@ async def test_who_can_t_be_counted_in_is_named_with_the_reason() -> None:
 
 
 async def test_nodes_that_come_and_go_again_and_again_leave_a_bounded_trace() -> None:
-    nodes = Several("a", limits=replace(LIMITS, figures_ended_nodes_max=2))
+    nodes = Several("a", limits=replace(LIMITS, ended_nodes_max=2))
     for number in range(6):
         nodes.known[bytes([number])] = Counting(f"n{number}", nodes.clock, LIMITS)
         nodes.known[bytes([number])].silent = number == 0

@@ -216,7 +216,7 @@ async def test_a_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
 
 
 async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their_node() -> None:
-    nodes = Nodes(sign_ins_unread_max_s=60)
+    nodes = Nodes(session_stale_max_s=60)
     one, other = await nodes.start(), await nodes.start()
     before, elsewhere = await one.sign_in(), await other.sign_in()
     nodes.store.cut()
@@ -242,7 +242,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_new_ones_on_their
 
 
 async def test_one_key_cannot_fill_the_table_nor_end_the_sign_ins_of_others() -> None:
-    nodes = Nodes(sign_ins_per_key_max=3, sign_ins_cached_max=2)
+    nodes = Nodes(sessions_per_key_max=3, sessions_cached_max=2)
     await nodes.inner.put_api_key(ApiKey("l", hash_key("t"), Role.READ))
     node = await nodes.start()
     mine = await node.sessions.sign_in("t") or ""

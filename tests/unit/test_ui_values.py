@@ -254,7 +254,7 @@ def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http:/
 
 def test_figures_count_by_bucket_and_remember_no_more_than_they_may() -> None:
     gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
-    statistics = Statistics(UiLimits(figures_buckets=3, figures_destinations_max=2), NOW, lambda: gauges)
+    statistics = Statistics(UiLimits(chart_points=3, chart_destinations_max=2), NOW, lambda: gauges)
     for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
         statistics(attempt(outcome))
     statistics(TimersCreated("default", 5))

@@ -16,6 +16,7 @@ import pytest
 import structlog
 from tests.support.patience import PATIENCE_S
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import load_settings
 from tocsin.server.sockets import bind
 from tocsin.server.workers import READY, STARTED, VARIABLE, Line, Parent, place_of_worker
@@ -47,13 +48,13 @@ class Family:
     """A parent, running, with the workers' traces."""
 
     def __init__(
-        self, folder: Path, words: str, *, workers: int = 2, command: list[str] | None = None, **flags: str
+        self, folder: Path, words: str, *, workers: int = 2, command: list[str] | None = None, **limits: int
     ) -> None:
-        settings = load_settings({"store": "postgresql://x@127.0.0.1/x", "workers": workers, **flags})
+        settings = load_settings({"store": "postgresql://x@127.0.0.1/x", "workers": workers})
         self.folder, self.workers = folder, workers
         self.listener = bind("127.0.0.1", 0)
         program = command or [sys.executable, "-c", _WORKER, str(folder), words]
-        self.parent = Parent(settings, program, self.listener, "http://x")
+        self.parent = Parent(settings, program, self.listener, "http://x", ClusterLimits(**limits))
         self.running: asyncio.Task[int] = asyncio.ensure_future(self.parent.run())
 
     def pids(self, number: int) -> list[int]:
@@ -156,7 +157,7 @@ async def test_a_program_that_is_not_there_ends_all(family: Callable[..., Family
 
 async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
-        one = family("s 7", workers=2, cluster_worker_pause="10ms", cluster_worker_pause_max="40ms")
+        one = family("s 7", workers=2, worker_restart_backoff_us=10_000, worker_restart_backoff_max_us=40_000)
         await one.until(lambda: len(one.pids(0)) > 4)
         assert await one.end() == 0
     pauses = [entry["pause_s"] for entry in logs if entry["event"].startswith("a worker died") and entry["worker"] == 0]
@@ -165,7 +166,7 @@ async def test_a_worker_that_dies_again_and_again_is_waited_for_ever_longer(fami
 
 async def test_one_that_was_ready_is_started_again_soon(family: Callable[..., Family]) -> None:
     with structlog.testing.capture_logs() as logs:
-        one = family("s r 7", workers=2, cluster_worker_pause="10ms")
+        one = family("s r 7", workers=2, worker_restart_backoff_us=10_000)
         await one.until(lambda: len(one.pids(0)) > 3)
         assert await one.end() == 0
     assert {entry["pause_s"] for entry in logs if "pause_s" in entry} == {0.01}
@@ -205,7 +206,7 @@ async def test_a_restart_stops_at_a_worker_that_does_not_get_ready(
 ) -> None:
     with structlog.testing.capture_logs() as logs:
         # Long enough for the new worker to begin on a machine that is busy.
-        one = family("s r w 0", cluster_worker_ready_timeout="3s")
+        one = family("s r w 0", worker_ready_timeout_us=3_000_000)
         await one.all_ready()
         one.parent._command[-1] = "s w 0"
         one.parent._roll_soon()

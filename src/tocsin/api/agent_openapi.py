@@ -30,19 +30,17 @@ def constraints(
     body_max = agent_limits.request_body_bytes_max
     return {
         "SubmitServiceCall": {
-            "name": {**_text(agent_limits.name_chars_max), "x-tocsin-settings": ["agent.name_chars_max"]},
+            "name": _text(agent_limits.name_chars_max),
             "dueAt": instant,
             "delay": duration,
             "tags": {
                 "maxItems": agent_limits.tags_max,
                 "uniqueItems": True,
                 "items": {"type": "string", **_text(agent_limits.tag_chars_max)},
-                "x-tocsin-settings": ["agent.tags_max", "agent.tag_chars_max"],
             },
             "serviceCallId": _UUID7,
             "idempotencyKey": {
                 **_text(agent_limits.idempotency_key_chars_max),
-                "x-tocsin-settings": ["agent.idempotency_key_chars_max"],
             },
         },
         "RequestSpec": {
@@ -59,7 +57,7 @@ def constraints(
                 "description": "Any JSON: a string is sent as its text, anything else as JSON. At most "
                 f"{body_max} bytes. Not with GET and HEAD.",
                 "x-bytes-max": body_max,
-                "x-tocsin-settings": ["agent.request_body_bytes_max", "agent.request_body_depth_max"],
+                "x-tocsin-settings": ["agent.request_body_bytes_max"],
             },
         },
     }

@@ -17,23 +17,21 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
-    """Limits on requests as such; `tocsin.model.validation.InputLimits` limits what they say."""
+    """Limits on requests as such; `tocsin.model.validation.InputLimits` limits their contents."""
 
-    #: Bytes of a request's body, batches aside; a larger one is answered 413. Keep it above `payload_bytes_max`.
+    # Settings of the table `[api]`. `tocsin.config.groups` describes each under the same name.
+
     request_bytes_max: int = 256 * 1024
-    #: Bytes of a batch's body; a larger one is answered 413. Raised: more memory for each batch.
     batch_request_bytes_max: int = 32 * 1024 * 1024
-    #: Timers in one batch. Raised: fewer requests, each of which takes longer.
     batch_items_max: int = 1_000
-    #: Bytes of all bodies together that have begun to arrive and are not complete; one client's address gets half of
-    #: it. Bodies that arrive whole need none of it. Raised: more memory.
     request_bodies_bytes_max: int = 128 * 1024 * 1024
-    #: How long a request's body may take to arrive. Lowered: slow or stalled clients lose their connection sooner.
     request_read_timeout_s: float = 30.0
-    #: Bytes of a request line with its headers; more are answered 431.
-    request_head_bytes_max: int = 64 * 1024
-    #: How long a request line with its headers may take to arrive, from the first byte.
     request_head_timeout_s: float = 30.0
+
+    # Constants. Operators have no reason to change them; tests inject smaller ones.
+
+    #: Bytes of a request line with its headers; a longer head is answered 431.
+    request_head_bytes_max: int = 64 * 1024
     #: Headers of a request; more are answered 431.
     headers_max: int = 100
     #: Bytes of the values of all headers of a request; more are answered 431.

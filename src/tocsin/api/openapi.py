@@ -292,14 +292,12 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
         "maxItems": limits.tags_max,
         "uniqueItems": True,
         "items": {"type": "string", "minLength": 1, "maxLength": limits.tag_chars_max, "pattern": _NO_CONTROL},
-        **by_settings("tags_max", "tag_chars_max"),
     }
     return {
         "callbackUrl": {
             "format": "uri",
             "maxLength": limits.url_chars_max,
             "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://",
-            **by_settings("url_chars_max"),
         },
         "executeAt": {**_INSTANT, **by_settings("execute_past_max", "execute_ahead_max")},
         "delay": {**_DURATION, **by_settings("execute_ahead_max")},
@@ -321,13 +319,12 @@ def _call_constraints(limits: InputLimits) -> dict[str, Json]:
                 "maxLength": limits.header_value_chars_max,
                 "pattern": r"^[\t\u0020-\u007e]*$",
             },
-            **by_settings("headers_max", "header_name_chars_max", "header_value_chars_max"),
         },
         "callbackTimeoutSeconds": {
             "description": "How long one attempt may take, in seconds. Without one: 10.",
             "minimum": limits.callback_timeout_min_us / US_PER_SECOND,
             "maximum": limits.callback_timeout_max_us / US_PER_SECOND,
-            **by_settings("callback_timeout_min", "callback_timeout_max"),
+            **by_settings("callback_timeout_max"),
         },
         "tags": tags,
     }
@@ -345,7 +342,6 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
         "minLength": 1,
         "maxLength": limits.id_chars_max,
         "pattern": _NO_CONTROL,
-        **by_settings("id_chars_max"),
     }
     retention = {
         **_DURATION,
@@ -365,7 +361,6 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "backoffMultiplier": {
                 "minimum": 1,
                 "maximum": limits.backoff_multiplier_max,
-                **by_settings("backoff_multiplier_max"),
             },
             "maxInterval": interval,
         },
@@ -394,7 +389,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
             "namespace": _NAME,
             "status": {"type": "array", "items": {"$ref": "#/components/schemas/TimerStatus"}},
             "tags": call["tags"],
-            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL, **by_settings("id_chars_max")},
+            "idPrefix": {"maxLength": limits.id_chars_max, "pattern": _NO_CONTROL},
             "executeAfter": _INSTANT,
             "executeBefore": _INSTANT,
             "limit": rows,
@@ -405,7 +400,7 @@ def _constraints(limits: InputLimits, api_limits: ApiLimits, call: dict[str, Jso
         },
         "CreateNamespace": {
             "name": _NAME,
-            "numShards": {"minimum": 1, "maximum": limits.num_shards_max, **by_settings("num_shards_max")},
+            "numShards": {"minimum": 1, "maximum": limits.num_shards_max},
             "retention": retention,
             "secret": _SECRET,
         },

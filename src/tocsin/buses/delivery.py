@@ -283,7 +283,7 @@ class Subscription(Generic[T]):
         del self._unsettled[message_id]
         remembered = self._remembered
         remembered.add(message_id)
-        if 2 * len(remembered) >= self._limits.ids_remembered_max:
+        if 2 * len(remembered) >= self._limits.deduplication_ids_max:
             self._remembered_before, self._remembered = remembered, set()
         aggregate = handed.aggregate
         behind = self._behind[aggregate]

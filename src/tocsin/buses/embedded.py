@@ -76,7 +76,7 @@ class EmbeddedBus:
 
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """See the port."""
-        answering = Answering(subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe)
+        answering = Answering(subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe)
         self._parts.append(answering)
         for name in types:
             if name in self._answering:
@@ -101,8 +101,8 @@ class EmbeddedBus:
         subscriptions = self._by_type.get(envelope.type)
         if not subscriptions:
             self._completions.add(done, None)
-        elif len(self._postings) >= self._limits.waiting_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.waiting_max} messages wait already"))
+        elif len(self._postings) >= self._limits.queue_max:
+            self._completions.add(done, BusOverloaded(f"{self._limits.queue_max} messages wait already"))
         else:
             posting = _Posting(done, len(subscriptions))
             self._postings.add(posting)
@@ -119,8 +119,8 @@ class EmbeddedBus:
         answering = self._answering.get(envelope.type)
         if answering is None or self._closed:
             raise BusUnavailable(f"nobody answers {envelope.type}")
-        if len(self._requests) >= self._limits.requests_waiting_max:
-            raise BusOverloaded(f"{self._limits.requests_waiting_max} commands wait already")
+        if len(self._requests) >= self._limits.pending_requests_max:
+            raise BusOverloaded(f"{self._limits.pending_requests_max} commands wait already")
         future: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
 
         def reply(answer: Envelope | Exception) -> None:

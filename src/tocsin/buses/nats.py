@@ -135,7 +135,7 @@ class NatsBus:
     def respond(self, subscriber: str, types: Collection[str], responder: Responder, *, batch_max: int = 256) -> None:
         """See the port. Several nodes may respond; each command goes to one of them."""
         check_name(subscriber)
-        answering = Answering(subscriber, responder, batch_max, self._limits.requests_waiting_max, self._observe)
+        answering = Answering(subscriber, responder, batch_max, self._limits.pending_requests_max, self._observe)
         self._answering.append((answering, types))
 
     # ------------------------------------------------------------------ life
@@ -198,8 +198,8 @@ class NatsBus:
         except InvalidMessage as error:
             self._completions.add(done, error)
             return
-        if attached.publisher.under_way >= self._limits.waiting_max:
-            self._completions.add(done, BusOverloaded(f"{self._limits.waiting_max} messages wait already"))
+        if attached.publisher.under_way >= self._limits.queue_max:
+            self._completions.add(done, BusOverloaded(f"{self._limits.queue_max} messages wait already"))
             return
         attached.publisher.send(subject, payload, {"Nats-Msg-Id": envelope.id}, _now_s(), done)
 
@@ -316,7 +316,7 @@ class NatsBus:
 
     async def _look_at(self, connection: NatsConnection) -> None:
         while True:
-            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
             connection.look()
 
     async def _set_up(self, connection: NatsConnection, lost: Callable[[str], None]) -> _Attached:
@@ -387,7 +387,7 @@ class NatsBus:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(self._limits.nats_tick_us / 1e6)
+            await asyncio.sleep(self._limits.nats_check_interval_us / 1e6)
             attached = self._attached
             if attached is None:
                 continue

@@ -23,7 +23,7 @@ class NatsConsumer:
     """One consumer on one connection.
 
     `arrived` is called for each message with its reply subject as a token, which `acknowledge` takes. Never more than
-    `nats_in_hand_max` are unacknowledged; those that are so for half of the ack wait get a sign of life, again and again.
+    `nats_ack_pending_max` are unacknowledged; those that are so for half of the ack wait get a sign of life, again and again.
     `stalled` is called when the consumer is gone or silent.
     """
 
@@ -41,13 +41,13 @@ class NatsConsumer:
         self._arrived = arrived
         self._stalled = stalled
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
-        self._in_hand_max = limits.nats_in_hand_max
-        self._fetch_max = min(limits.nats_fetch_max, limits.nats_in_hand_max)
+        self._in_hand_max = limits.nats_ack_pending_max
+        self._fetch_max = min(limits.nats_fetch_max, limits.nats_ack_pending_max)
         self._expires_us = limits.nats_fetch_expires_us
         # The broker refuses heartbeats that are longer than half of the request.
         self._heartbeat_us = min(limits.nats_heartbeat_us, limits.nats_fetch_expires_us // 3)
         self._progress_s = limits.nats_ack_wait_us / 2e6
-        self._pause_max_s = 2 * limits.nats_tick_us / 1e6
+        self._pause_max_s = 2 * limits.nats_check_interval_us / 1e6
         self._inbox = ""
         #: Asked for and not yet come.
         self._asked = 0

@@ -41,7 +41,7 @@ class NatsRequests:
     """The requests that wait for a reply, on one connection after another."""
 
     def __init__(self, limits: BusLimits, check: Check) -> None:
-        self._waiting_max = limits.requests_waiting_max
+        self._waiting_max = limits.pending_requests_max
         self._check = check
         self._inbox = ""
         self._tokens = count()

@@ -119,7 +119,7 @@ async def replace_consumers(
             "ack_policy": "explicit",
             "ack_wait": limits.nats_ack_wait_us * _NS_PER_US,
             "max_deliver": -1,
-            "max_ack_pending": limits.nats_in_hand_max,
+            "max_ack_pending": limits.nats_ack_pending_max,
             "replay_policy": "instant",
             "filter_subjects": sorted(subjects.of_type(each) for each in types),
         }

@@ -38,8 +38,8 @@ class Memory:
     __slots__ = ("_answers_max", "_bytes_max", "_former", "_present")
 
     def __init__(self, limits: CallbackLimits) -> None:
-        self._answers_max = limits.answers_remembered_max
-        self._bytes_max = limits.answer_remembered_bytes_max if self._answers_max else 0
+        self._answers_max = limits.response_cache_entries_max
+        self._bytes_max = limits.response_cache_entry_bytes_max if self._answers_max else 0
         self._present: dict[bytes, Response | Reply] = {}
         self._former: dict[bytes, Response | Reply] = {}
 
@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
         """Picks the few headers that matter; all of them when they are wanted. Trailers never are."""
         attempt = self.attempt
         wanted = attempt is not None and attempt.wants_headers and not self._headers_done
-        if wanted and len(self._headers) < self._limits.answer_headers_max:
+        if wanted and len(self._headers) < self._limits.response_headers_max:
             self._headers.append((name.decode("latin-1"), value.decode("latin-1").strip()))
         length = len(name)
         if length not in (11, 14, 17) or self._complete:
@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
         """Keeps what is within the limit."""
         if self._complete:
             self._extra = True
-        elif self._body_bytes <= self._limits.body_bytes_max:
+        elif self._body_bytes <= self._limits.response_body_bytes_max:
             self._body.append(body)
             self._body_bytes += len(body)
 
@@ -233,9 +233,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             problem = f"the answer is not HTTP/1.1: {error}"
         limits = self._limits
-        if self._body_bytes > limits.body_bytes_max:
+        if self._body_bytes > limits.response_body_bytes_max:
             self._settle(attempt, self._answer(attempt), False)
-        elif self._raw_bytes - self._body_bytes > limits.header_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
+        elif self._raw_bytes - self._body_bytes > limits.response_head_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
             self._settle(attempt, NoResponse("BAD_RESPONSE", "the answer's headers are longer than the limit"), False)
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
@@ -269,11 +269,11 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, attempt: Attempt) -> Response | Reply:
         body = b"".join(self._body)
-        body_bytes_max = self._limits.body_bytes_max
-        truncated = len(body) > body_bytes_max
+        response_body_bytes_max = self._limits.response_body_bytes_max
+        truncated = len(body) > response_body_bytes_max
         if attempt.wants_headers:
-            return Reply(self._status, tuple(self._headers), body[:body_bytes_max], truncated)
-        return Response(self._status, body[:body_bytes_max], self._retry_after, truncated)
+            return Reply(self._status, tuple(self._headers), body[:response_body_bytes_max], truncated)
+        return Response(self._status, body[:response_body_bytes_max], self._retry_after, truncated)
 
 
 #: Bytes of framing that a byte of body may bring along: a chunk of one byte takes five, extensions a few more.

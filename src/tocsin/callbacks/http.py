@@ -57,7 +57,7 @@ class HttpCaller:
         connector = Connector(self._resolver, egress, tls)
         self._timers = Pool(limits, limits.connections_max, connector, clock, self._finish)
         self._calls = Pool(limits, limits.agent_connections_max, connector, clock, self._finish)
-        self._deadlines = Deadlines(limits.deadline_interval_us, self._expired)
+        self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
         self._under_way = self._deadlines.attempts
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False

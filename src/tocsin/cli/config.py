@@ -1,4 +1,4 @@
-"""`tocsin config`: what is in force, from where, and whether it holds."""
+"""`tocsin config`: the settings in force, their sources, and whether they are valid."""
 
 from __future__ import annotations
 
@@ -24,43 +24,70 @@ app = typer.Typer(
 @app.command("show", epilog="Example: tocsin config show --changed")
 def show(
     config: ConfigFile = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting's value and where it comes from. Passwords in URLs are left out."""
+    """Show every setting's value and its source, by group. Passwords in URLs are left out."""
     from tocsin.config import load_settings, setting_name, sources
-    from tocsin.config.order import topics
+    from tocsin.config.groups import GROUPS
 
     flags = {"config": config}
     settings, found = load_settings(flags), sources(flags)
-    rows = [
-        (setting_name(field), value_text(settings, field), found[field].place or found[field].origin.value)
-        for _, fields in topics()
-        for field in fields
-        if found[field].place or not changed
-    ]
+    groups = {
+        group.title: [
+            (field, found[field].place or found[field].origin.value)
+            for field in group.model_fields
+            if found[field].place or not changed
+        ]
+        for group in GROUPS
+    }
     if as_json:
-        output.print_json({name: {"value": value, "source": source} for name, value, source in rows})
-    else:
-        output.print_table(("setting", "value", "source"), rows)
+        output.print_json(
+            {
+                setting_name(field): {"value": value_text(settings, field), "source": source}
+                for rows in groups.values()
+                for field, source in rows
+            }
+        )
+        return
+    output.print_groups(
+        ("setting", "value", "source"),
+        {
+            title: [(setting_name(field), _shown(settings, field), source) for field, source in rows]
+            for title, rows in groups.items()
+        },
+    )
 
 
 @app.command("check", epilog="Example: tocsin config check --config tocsin.toml")
 def check(
     config: ConfigFile = None,
 ) -> None:
-    """Check file and environment without starting anything; exit code 2 and the reasons if something is wrong."""
+    """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong."""
     from tocsin.config import load_settings, unknown_variables
 
     load_settings({"config": config})
     for line in unknown_variables():
         output.note(f"Warning: {line}")
-    typer.echo("The settings are fine.")
+    typer.echo("The settings are valid.")
+
+
+def _shown(settings: Settings, field: str) -> str:
+    """The value for people: with its unit, and a word where there is none."""
+    from tocsin.config.settings import holds_bytes
+    from tocsin.config.values import bytes_text
+
+    value = getattr(settings, field)
+    if value is None:
+        return "unset"
+    if value == []:
+        return "none"
+    return bytes_text(value) if holds_bytes(field) else value_text(settings, field)
 
 
 def value_text(settings: Settings, field: str) -> str:
-    """The value as it would be written in the environment; empty for one that isn't set."""
-    from tocsin.config.settings import SECRETS, is_duration
+    """The value as it is written in the environment; empty if it is unset."""
+    from tocsin.config.settings import SECRETS, holds_duration
     from tocsin.config.values import redacted
     from tocsin.model.instants import format_duration
 
@@ -69,7 +96,7 @@ def value_text(settings: Settings, field: str) -> str:
         return ""
     if field in SECRETS:
         return "…"
-    if is_duration(field):
+    if holds_duration(field):
         return format_duration(value)
     if isinstance(value, bool):
         return "true" if value else "false"

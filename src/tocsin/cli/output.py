@@ -74,6 +74,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     console().print(table)
 
 
+def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[object]]]) -> None:
+    """One table with a heading before the rows of each group that has any."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    for title, rows in groups.items():
+        if rows and table.rows:
+            table.add_row()
+        if rows:
+            table.add_row(Text(title, style="bold"))
+        for row in rows:
+            table.add_row(*(shown(cell) for cell in row))
+    console().print(table)
+
+
 def print_fields(fields: Mapping[str, object]) -> None:
     """One thing: a line for each field that has a value. `name` is prose, and may have joiners."""
     from rich.table import Table

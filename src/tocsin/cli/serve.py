@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli.options import AgentDatabase, ConfigFile, DataDir, Store
+from tocsin.cli.setting_flags import SettingFlags
 from tocsin.stores import TOTAL_SHARDS_DEFAULT, TOTAL_SHARDS_SHARED_DEFAULT
 
 SHARDS_SHOWN = (
@@ -16,7 +17,7 @@ SHARDS_SHOWN = (
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("serve", epilog="Example: tocsin serve --port 9000 --data-dir /var/lib/tocsin")(serve)
+    app.command("serve", cls=SettingFlags, epilog="Example: tocsin serve --port 9000 --data-dir /var/lib/tocsin")(serve)
 
 
 def serve(

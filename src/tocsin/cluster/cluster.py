@@ -144,8 +144,8 @@ class Cluster:
             spawn=self._spawn,
             ended=partial(self._ended, incarnation),
         )
-        if len(self._sessions) >= self._limits.sessions_max:
-            self._refused("", f"{len(self._sessions)} nodes are connected already (cluster.sessions_max)")
+        if len(self._sessions) >= self._limits.connections_max:
+            self._refused("", f"{len(self._sessions)} nodes are connected already")
             session.void()
             return session
         self._sessions[incarnation] = session

@@ -119,8 +119,8 @@ class PeerLink:
 
     def send(self, write: Write, epoch: int, settle: Settle) -> None:
         """Sends the write soon, together with others; Overloaded."""
-        if len(self._queue) >= self._limits.queue_max:
-            raise Overloaded(f"{len(self._queue)} writes wait for {self.address} already (cluster.queue_max)")
+        if len(self._queue) >= self._limits.send_queue_max:
+            raise Overloaded(f"{len(self._queue)} writes wait for {self.address} already (cluster.send_queue_max)")
         self._queue.append(_Sent(write, epoch, settle))
         self._plan_flush()
 
@@ -373,13 +373,13 @@ class PeerLink:
     def _keep_watch(self) -> None:
         waiting = self._queue or self._in_flight or self._doubtful
         if self._sweep is None and not self._closed and (waiting or self._channel):
-            delay_s = self._limits.tick_interval_us / 4e6
+            delay_s = self._limits.keepalive_interval_us / 4e6
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
 
     def _watch(self) -> None:
         self._sweep = None
         now, limits = self._clock.boottime_us(), self._limits
-        if self._channel is not None and now - self._heard_at > limits.silence_max_us:
+        if self._channel is not None and now - self._heard_at > limits.peer_timeout_us:
             self._break_off("it has fallen silent")
         if self._doubtful:
             settled = [sent for sent in self._doubtful if self._is_over(sent, now)]

@@ -59,8 +59,10 @@ class Router:
             raise ShardMoved("the node stops")
         if write.shard_id not in self._by_shard and self._go(write, settle):
             return
-        if self._count >= self._limits.waiting_max:
-            raise Overloaded(f"{self._count} writes wait for owners of their shards already (cluster.waiting_max)")
+        if self._count >= self._limits.waiting_writes_max:
+            raise Overloaded(
+                f"{self._count} writes wait for owners of their shards already (cluster.waiting_writes_max)"
+            )
         self._wait(write, settle)
 
     def close(self) -> None:

@@ -105,7 +105,7 @@ class PeerSession:
 
     def _tick(self) -> None:
         now = self._clock.boottime_us()
-        if now - self._heard_at > 2 * self._limits.silence_max_us:
+        if now - self._heard_at > 2 * self._limits.peer_timeout_us:
             # It answers each tick.
             self.lost("it has fallen silent")
             self.void()
@@ -114,7 +114,7 @@ class PeerSession:
         self._ticks[self._number] = now
         self._ticks.pop(self._number - _TICKS_KEPT, None)
         self._channel.send(encode(Tick(self._number)))
-        self._timer = asyncio.get_running_loop().call_later(self._limits.tick_interval_us / 1e6, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(self._limits.keepalive_interval_us / 1e6, self._tick)
 
     # ------------------------------------------------------------------ what comes
 
@@ -202,7 +202,7 @@ class PeerSession:
             frame = encode(await self._serve(request))
             most = self._limits.frame_bytes_max
             if len(frame) > most:
-                why = f"the answer has {len(frame)} bytes, nodes take {most} (cluster.frame_bytes_max)"
+                why = f"the answer has {len(frame)} bytes; a message between nodes has at most {most}"
                 frame = encode(_failed(request, why))
         except Exception:
             # A defect, which the event loop reports; whoever asked has to hear of it, too.

@@ -150,7 +150,7 @@ class Called(Stream):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         super().connection_made(transport)
-        if len(self._strangers) >= self._limits.strangers_max:
+        if len(self._strangers) >= self._limits.unauthenticated_connections_max:
             # The one that has been silent for longest goes: who belongs here proves it at once, and must not be kept out.
             eldest = next(iter(self._strangers))
             del self._strangers[eldest]

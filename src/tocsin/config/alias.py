@@ -1,4 +1,4 @@
-"""Variables of the environment that go by other names than ours, because people know them by those."""
+"""Variables of the environment without our prefix, by which earlier services of this kind are configured."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tocsin.config.file import Entry
 
 
 def _milliseconds(text: str) -> str:
-    """A bare number counts milliseconds; anything else is a duration as everywhere."""
+    """A duration; a bare number counts milliseconds."""
     return f"{text.strip()}ms" if text.strip().isdigit() else text
 
 
-def _as_it_is(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
-#: By variable: the field, and how its text becomes one that the field understands. The first that is set wins.
+#: By variable: the field, and the function that converts its text. The first variable that is set wins.
 ALIASES: dict[str, tuple[str, Callable[[str], str]]] = {
     "TIMER_POLLING_INTERVAL": ("agent_polling_interval", _milliseconds),
-    "TIMER_BATCH_SIZE": ("agent_polling_batch_max", _as_it_is),
-    "TIMER_DB_PATH": ("agent_database", _as_it_is),
-    "DB_PATH": ("agent_database", _as_it_is),
-    "TIMER_BROKER_URL": ("broker", _as_it_is),
+    "TIMER_BATCH_SIZE": ("agent_polling_batch_max", _unchanged),
+    "TIMER_DB_PATH": ("agent_database", _unchanged),
+    "DB_PATH": ("agent_database", _unchanged),
+    "TIMER_BROKER_URL": ("broker", _unchanged),
 }
 
 

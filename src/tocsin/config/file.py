@@ -1,26 +1,28 @@
-"""The settings file: TOML, one level of tables, no key that isn't known."""
+"""The settings file: TOML with one level of tables. Unknown keys are errors."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tocsin.config.former import fate_of
 from tocsin.model.errors import ConfigError
 
 
 class Entry(NamedTuple):
-    """A value of the file, and where it stands."""
+    """A value, and where it comes from: the file and line, or a variable."""
 
     value: Any
     place: str
 
 
 def read_file(path: str | Path, known: Mapping[str, str]) -> dict[str, Entry]:
-    """The file's entries by field. ConfigError for a file that can't be read, is no TOML or has an unknown key."""
+    """The file's entries by field; `known` has the field of each setting. Raises ConfigError if the file can't be read,
+    is not TOML or has an unknown key."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         tables = tomllib.loads(text)
@@ -34,7 +36,7 @@ def read_file(path: str | Path, known: Mapping[str, str]) -> dict[str, Entry]:
         if key in known:
             entries[known[key]] = Entry(value, place)
         else:
-            wrong.append(f"{key} ({place}) is no setting{did_you_mean(key, known)}")
+            wrong.append(f"{key} ({place}) {fault_of(key, known)}")
     if wrong:
         raise ConfigError("\n".join(wrong))
     return entries
@@ -51,7 +53,7 @@ def _flattened(tables: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _line_of(text: str, key: str) -> int:
-    """The line on which the key stands; for what TOML can hide (dotted keys, inline tables) its table's line, or 1."""
+    """The key's line; if TOML hides it (an inline table, a key in parts), its table's line, or 1."""
     inside, best = "", 1
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
@@ -64,16 +66,14 @@ def _line_of(text: str, key: str) -> int:
     return best
 
 
-#: Settings of earlier releases, for which one of a similar name would be wrong.
-_GONE = frozenset({"api.batch_items_per_turn", "ui.sign_out_timeout", "ui.sign_outs_max", "ui.sign_outs_unread_max"})
-_GONE_NAMES = _GONE | {"TOCSIN_" + name.replace(".", "_").upper() for name in _GONE}
-
-
-def did_you_mean(name: str, known: Mapping[str, str]) -> str:
-    """What to do about a name that is no setting."""
-    if name in _GONE_NAMES:
-        return " any more; remove it"
-    close = difflib.get_close_matches(name, known, n=1) or [
-        other for other in known if other.replace(".", "_") == name.replace(".", "_")
+def fault_of(name: str, known: Iterable[str]) -> str:
+    """What is wrong with a name that is not a setting, and what to do: the rest of a sentence that begins with it."""
+    if (fate := fate_of(name)) is not None:
+        return fate
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1) or [
+        other for other in names if other.replace(".", "_") == name.replace(".", "_")
     ]
-    return f"; did you mean {close[0]}?" if close else "; `tocsin config show` lists all"
+    return (
+        f"is not a setting; did you mean {close[0]}?" if close else "is not a setting; `tocsin config show` lists all"
+    )

@@ -1,4 +1,4 @@
-"""Loading the settings, and telling where each came from."""
+"""Loads the settings, and reports where each comes from."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from tocsin.config.alias import alias_of
-from tocsin.config.file import did_you_mean, read_file
-from tocsin.config.settings import ENV_PREFIX, PORT_MAX, SECRETS, Settings, env_name, fields_by_name, setting_name
-from tocsin.config.values import redacted
+from tocsin.config.file import fault_of, read_file
+from tocsin.config.former import fate_of
+from tocsin.config.names import ENV_PREFIX, env_name, flag_name, setting_name
+from tocsin.config.settings import SECRETS, Settings, fields_by_name
+from tocsin.config.values import PORT_MAX, redacted
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 
-#: Variables with the prefix that are not settings of the server: the client commands' server and key, the tests'.
+#: Variables with the prefix that are not settings: those of the client commands, of worker processes and of the tests.
 OTHER_ENV = frozenset({"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"})
 
 
@@ -30,18 +32,21 @@ class Origin(Enum):
 
 
 class Source(NamedTuple):
-    """Where a setting's value came from; `place` is the flag, the variable, or the file and line ("" for defaults)."""
+    """Where a setting's value comes from; `place` is the flag, the variable, or the file and line ("" for a default)."""
 
     origin: Origin
     place: str
 
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
-    """The settings in force. `flags` by field; None values are flags that were not given.
+    """The settings in force. `flags` by field; None stands for a flag that was not given.
 
-    Raises ConfigError with one line for each bad setting: its name, its source, what is wrong and what would be right.
+    Raises ConfigError with one line for each bad setting: its name, its source, what is wrong and how to write it.
+    Variables of the environment that are former settings are errors too.
     """
     given = {name: value for name, value in (flags or {}).items() if value is not None}
+    if former := [f"{name} {fate}" for name in _own_variables() if (fate := fate_of(name)) is not None]:
+        raise ConfigError("\n".join(former))
     try:
         settings = Settings(**given)
     except ValidationError as error:
@@ -51,14 +56,14 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
 
 
 def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
-    """Where each field's value comes from, under the same flags as were given to `load_settings`."""
+    """Where each field's value comes from, for the flags that were given to `load_settings`."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     path = given.get("config") or os.environ.get(env_name("config"))
     entries = read_file(path, fields_by_name()) if path else {}
     found = {}
     for field in Settings.model_fields:
         if field in given:
-            found[field] = Source(Origin.FLAG, "--" + field.replace("_", "-"))
+            found[field] = Source(Origin.FLAG, flag_name(field))
         elif any(variable.upper() == env_name(field) for variable in os.environ):
             found[field] = Source(Origin.ENVIRONMENT, env_name(field))
         elif (alias := alias_of(field, os.environ)) is not None:
@@ -71,13 +76,13 @@ def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
 
 
 def unknown_variables() -> list[str]:
-    """A line for each TOCSIN_ variable of the environment that is no setting: probably a slip of the pen."""
-    known = {env_name(field): field for field in Settings.model_fields}
-    return [
-        f"{name} is no setting{did_you_mean(name, known)}"
-        for name in sorted(os.environ)
-        if name.startswith(ENV_PREFIX) and name not in known and name not in OTHER_ENV
-    ]
+    """A line for each TOCSIN_ variable of the environment that is not a setting, probably a misspelled one."""
+    known = [env_name(field) for field in Settings.model_fields]
+    return [f"{name} {fault_of(name, known)}" for name in _own_variables() if name not in known]
+
+
+def _own_variables() -> list[str]:
+    return sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in OTHER_ENV)
 
 
 def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
@@ -91,55 +96,52 @@ def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
 
 
 def _check_together(settings: Settings) -> None:
-    """What no single setting can break."""
+    """Raises ConfigError for settings that contradict one another."""
     limits, allowed, cluster = settings.engine_limits(), settings.input_limits(), settings.cluster_limits()
     rules = [
         ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
         ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),
-        ("member_timeout", limits.member_timeout_us, "member_forget", limits.member_forget_us),
         ("namespaces_interval", limits.namespaces_interval_us, "namespaces_lease", limits.namespaces_lease_us),
         ("callback_timeout_max", allowed.callback_timeout_max_us, "drain_timeout", limits.drain_timeout_us),
-        ("cluster.tick_interval", cluster.tick_interval_us, "cluster.silence_max", cluster.silence_max_us),
+        ("the keep-alive interval", cluster.keepalive_interval_us, "cluster.peer_timeout", cluster.peer_timeout_us),
     ]
     wrong = [
-        f"{greater}: {format_duration(most)} has to be longer than {less} ({format_duration(least)})"
+        f"{greater}: {format_duration(most)} must be longer than {less} ({format_duration(least)})"
         for less, least, greater, most in rules
         if least >= most
     ]
-    if limits.destination_in_flight_min > limits.destination_in_flight_max:
-        wrong.append("destination_in_flight_min: has to be at most destination_in_flight_max")
-    wrong += _against_frames(settings)
+    if limits.member_timeout_us >= limits.member_forget_us:
+        wrong.append(
+            f"member_timeout: {format_duration(limits.member_timeout_us)} must be shorter than "
+            f"{format_duration(limits.member_forget_us)}, after which a node is forgotten"
+        )
+    payload_bytes_max = cluster.frame_bytes_max - cluster.frame_fill_bytes - 1
+    if allowed.payload_bytes_max > payload_bytes_max:
+        wrong.append(
+            f"payload_bytes_max: {allowed.payload_bytes_max} must be at most {payload_bytes_max}, what a message between "
+            "nodes can carry"
+        )
     if settings.workers > 1:
         wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
 
 
-def _against_frames(settings: Settings) -> list[str]:
-    """What would make messages between nodes larger than they take: the last write of one may be of the greatest size."""
-    cluster, payload_bytes = settings.cluster_limits(), settings.input_limits().payload_bytes_max
-    largest_bytes = cluster.frame_fill_bytes + payload_bytes
-    if cluster.frame_bytes_max > largest_bytes:
-        return []
-    return [
-        f"cluster.frame_bytes_max: {cluster.frame_bytes_max} has to be more than cluster.frame_fill_bytes and "
-        f"payload_bytes_max together ({largest_bytes})"
-    ]
-
-
 def _against_workers(settings: Settings) -> list[str]:
-    """What keeps several processes from sharing the work."""
+    """The settings that prevent several processes from sharing the work."""
     wrong = []
     scheme = settings.store_url().partition(":")[0]
     if scheme in ("sqlite", "memory"):
         reason = "belongs to one process, which locks it" if scheme == "sqlite" else "is within one process"
         wrong.append(
-            f"workers: a {scheme} store {reason}; several workers need a database server, --store postgresql://… or mysql://…"
+            f"workers: a {scheme} store {reason}; several workers require a database server, --store postgresql://… or "
+            "mysql://…"
         )
     if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
-        wrong.append("advertise: each worker has a port of its own; name the address alone")
+        wrong.append("advertise: each worker has a port of its own; write the address without a port")
     if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
         wrong.append(
-            f"cluster.port: {settings.workers} workers have as many ports from it on, up to {PORT_MAX} at most"
+            f"cluster.port: {settings.workers} workers need as many ports from {settings.cluster_port} on; the last would be "
+            f"above {PORT_MAX}"
         )
     return wrong

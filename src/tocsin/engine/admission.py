@@ -176,7 +176,8 @@ class Admission:
         ever fewer of the node's slots."""
         limits = self._limits
         if silent:
-            destination.limit = max(destination.limit // 2, limits.destination_in_flight_min)
+            least = min(limits.destination_in_flight_min, limits.destination_in_flight_max)
+            destination.limit = max(destination.limit // 2, least)
             return
         destination.answered(boot_us)
         if destination.limit < limits.destination_in_flight_max:

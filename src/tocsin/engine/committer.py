@@ -128,7 +128,7 @@ class CommitLane:
         with those that arrived meanwhile."""
         now = self._context.clock.boottime_us()
         self._expected = clients
-        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_gather_max_us)
+        self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_delay_max_us)
 
     async def _gather(self) -> None:
         """Once the first of the expected clients has written, waits for the others, up to the time limit."""

@@ -149,6 +149,6 @@ class Loader:
             self._bad.append(now)
         while self._bad and self._bad[0] < now - _MINUTE_US:
             self._bad.popleft()
-        if len(self._bad) > self._context.limits.bad_rows_per_minute_max:
+        if len(self._bad) > self._context.limits.unreadable_rows_per_minute_max:
             self._bad.clear()
             self._leave(self._shard, "bad_rows")

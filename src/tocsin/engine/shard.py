@@ -201,7 +201,7 @@ class Shard:
         """Queues again what the store refused `refused_interval` ago or longer."""
         window, context = self.window, self._context
         if window is not None:
-            until_us = context.clock.boottime_us() - context.limits.refused_interval_us
+            until_us = context.clock.boottime_us() - context.limits.rejected_write_retry_interval_us
             if window.try_refused_again(until_us):
                 self.lane.schedule(self, urgent=False)
 
@@ -289,6 +289,6 @@ def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
     empty."""
     found = [shard.window.unwritten() for shard in shards if shard.window is not None]
     count, size = sum(count for count, _ in found), sum(size for _, size in found)
-    if count < limits.unwritten_results_max and size < limits.window_bytes_max:
+    if count < limits.uncommitted_results_max and size < limits.window_bytes_max:
         return ""
     return f"{count} results of attempts ({size} bytes) wait to be written"

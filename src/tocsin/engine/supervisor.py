@@ -313,7 +313,7 @@ class Supervisor:
     async def _keep_supervising(self) -> None:
         """Supervises the shards at every heartbeat interval, and sooner after `refresh`."""
         limits = self._context.limits
-        pause_us = min(limits.look_interval_us, limits.heartbeat_interval_us)
+        pause_us = min(limits.ownership_refresh_interval_us, limits.heartbeat_interval_us)
         while True:
             self._refresh_requested.clear()
             await self._supervise()
@@ -358,7 +358,7 @@ class Supervisor:
         await forget_dead(context, self.membership, self.states.values())
 
     def _report_shared_names(self, boot: int) -> None:
-        interval = self._context.limits.name_warning_interval_us
+        interval = self._context.limits.duplicate_name_warning_interval_us
         self._names_reported = {name: at for name, at in self._names_reported.items() if boot - at < interval}
         for name, incarnations in self.membership.shared_names().items():
             if name not in self._names_reported:
@@ -463,8 +463,7 @@ class Supervisor:
             await self._own(shard, epoch)
 
     async def _own(self, shard: Shard, epoch: int) -> None:
-        """Begins to own the shard after a successful claim and a read of the namespaces: the former owner may have known them
-        in later versions (rule 23)."""
+        """Reads the namespaces, which the former owner may have known in later versions (rule 23), then owns the shard."""
         try:
             await self._context.bounded(self._context.refresh_namespaces())
         except StoreCorrupted:
@@ -499,8 +498,8 @@ class Supervisor:
                 await asyncio.sleep(context.limits.store_retry_interval_us / 1e6)
 
     async def _release(self, shard: Shard) -> None:
-        """Hands the shard over: stops firing, leaves callbacks in flight to this node (rule 25; they end first if no other node
-        could take their results), refuses new writes, flushes what is pending, and releases the claim."""
+        """Hands the shard over: stops firing, leaves callbacks in flight to this node (rule 25; where no node
+        could take their results, they end first), refuses new writes, flushes what is pending, and releases the claim."""
         window = shard.window
         if window is None:
             return
@@ -546,7 +545,8 @@ class Supervisor:
         """Releases a shard that this node must not keep, and does not claim it for a while. A node that is outdated announces
         it, so that the shard is assigned to another."""
         self._outdated = self._outdated or reason == NEWER_FORMAT
-        self._backing_off_until[shard.shard_id] = self._context.clock.boottime_us() + self._context.limits.shun_us
+        context = self._context
+        self._backing_off_until[shard.shard_id] = context.clock.boottime_us() + context.limits.shard_retry_interval_us
         window = shard.window
         if window is None:
             return

@@ -40,7 +40,7 @@ CODES: dict[str, Code] = {
     "TOO_MANY_TAGS": Code(
         400,
         "The service call has as many tags as it may have.",
-        "Remove a tag first. The setting `agent.tags_max` is the limit.",
+        "Remove a tag first.",
         "a service call has at most 16 tags",
     ),
     "UNAUTHENTICATED": Code(
@@ -178,7 +178,7 @@ CODES: dict[str, Code] = {
     "HEADERS_TOO_LARGE": Code(
         431,
         "The request has too many headers, or they are too long.",
-        "Send fewer. Settings: `api.headers_max`, `api.header_bytes_max`, `api.request_head_bytes_max`.",
+        "Send fewer or shorter headers.",
         "at most 100 headers with 32768 bytes in all are accepted",
     ),
     "INTERNAL": Code(

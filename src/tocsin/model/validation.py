@@ -53,50 +53,43 @@ CONTENT_TYPE_CHARS_MAX = 255
 class InputLimits:
     """Limits on what clients send. Lengths in characters (code points), sizes in bytes, durations in microseconds."""
 
-    #: Characters of a timer's id; a longer one is refused.
-    id_chars_max: int = 255
-    #: Characters of a callback URL; a longer one is refused.
-    url_chars_max: int = 2_048
-    #: Bytes of a payload, in a request or in a rescheduling answer; a larger one is refused. Raised: more memory,
-    #: larger commits, and messages between nodes have to take it (`cluster.frame_bytes_max`).
+    # Settings. `tocsin.config.groups` describes each under the same name.
+
     payload_bytes_max: int = 100 * 1024
-    #: Arrays and objects within one another in a payload, in a request or in a rescheduling answer; a deeper one is
-    #: refused. It protects whatever reads the payload later.
     payload_depth_max: int = 100
-    #: Headers that a timer may bring; more are refused.
+    callback_timeout_max_us: int = 60_000_000
+    attempts_max: int = 1_000
+    retry_duration_max_us: int = 366 * US_PER_DAY
+    execute_past_max_us: int = 3_653 * US_PER_DAY
+    execute_ahead_max_us: int = 100 * 366 * US_PER_DAY
+    retention_max_us: int = 3_653 * US_PER_DAY
+    list_rows_max: int = 1_000
+
+    # Constants. Operators have no reason to change them; tests inject smaller ones.
+
+    #: Characters of a timer's id.
+    id_chars_max: int = 255
+    #: Characters of a callback URL.
+    url_chars_max: int = 2_048
+    #: A timer's own headers.
     headers_max: int = 32
     #: Characters of the name of a timer's header.
     header_name_chars_max: int = 128
     #: Characters of the value of a timer's header.
     header_value_chars_max: int = 4_096
-    #: Tags of a timer; more are refused.
+    #: Tags of a timer.
     tags_max: int = 16
     #: Characters of a timer's tag.
     tag_chars_max: int = 64
-    #: Shortest `callbackTimeoutSeconds` that a timer can ask for.
+    #: Shortest `callbackTimeoutSeconds` of a timer.
     callback_timeout_min_us: int = 1_000_000
-    #: Longest `callbackTimeoutSeconds` that a timer can ask for. `drain_timeout` has to be longer.
-    callback_timeout_max_us: int = 60_000_000
-    #: Greatest `maxAttempts` of a retry policy.
-    attempts_max: int = 1_000
-    #: Greatest `backoffMultiplier` of a retry policy.
+    #: Highest `backoffMultiplier` of a retry policy.
     backoff_multiplier_max: float = 100.0
-    #: Longest interval between attempts, and longest `maxAttemptsDuration`, that a retry policy can ask for.
-    retry_duration_max_us: int = 366 * US_PER_DAY
-    #: How far in the past a timer's instant may lie; it is then due at once. An earlier one is refused as a mistake.
-    execute_past_max_us: int = 3_653 * US_PER_DAY
-    #: How far ahead of now an instant may lie, in requests and in rescheduling answers; a later one is refused.
-    execute_ahead_max_us: int = 100 * 366 * US_PER_DAY
-    #: Longest retention that a namespace can ask for.
-    retention_max_us: int = 3_653 * US_PER_DAY
-    #: Greatest `numShards` of a namespace.
+    #: Highest `numShards` of a namespace.
     num_shards_max: int = 65_536
-    #: Greatest `limit` of a list by the API. Raised: larger responses, and more memory for each.
-    list_rows_max: int = 1_000
-    #: Characters of a list's cursor in a request; a longer one can't be ours.
+    #: Characters of a list's cursor in a request; no cursor of the server is longer.
     cursor_chars_max: int = 1_024
-    #: Callback URLs for which it is remembered whether they may be called. Raised: less work where very many different
-    #: URLs are created.
+    #: Callback URLs whose egress verdict is kept in memory.
     url_verdicts_max: int = 4_096
 
 

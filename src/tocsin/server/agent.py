@@ -149,13 +149,13 @@ class ServiceAgent:
             pause_s = 0.0
             # One that has its turn already hands it over in there.
             while self._database is None and self._better_elsewhere():  # noqa: ASYNC110 -- the engine tells nobody
-                await asyncio.sleep(self._sql.lock_check_s)
+                await asyncio.sleep(self._sql.leader_renew_interval_s)
             try:
                 self._observe(AgentLost(await self._have_a_turn()))
             except Exception as error:  # noqa: BLE001 -- whatever fails this time, it has to be tried again
                 self._step_failed("taking over", error)
                 # Time for another node, which may be luckier.
-                pause_s = self._sql.takeover_pause_s
+                pause_s = self._sql.takeover_retry_interval_s
             try:
                 await self._give_up()
             except Exception as error:  # noqa: BLE001 -- as above; what was left open is of no use any more
@@ -175,7 +175,7 @@ class ServiceAgent:
                 if self._better_elsewhere():
                     await self._hand_over()
                     return "this node's clock is off the store's, and others' are right"
-                await asyncio.wait({lost}, timeout=self._sql.lock_check_s)
+                await asyncio.wait({lost}, timeout=self._sql.leader_renew_interval_s)
             return lost.result()
         finally:
             lost.cancel()

@@ -60,7 +60,7 @@ class AgentRelay:
         None when no node runs the agent, and none is known that should. Unavailable, also when the request may have been
         served."""
         if self._waiting >= self._limits.agent_waiting_max:
-            raise Overloaded(f"{self._waiting} requests wait for the service agent already (cluster.agent_waiting_max)")
+            raise Overloaded(f"{self._waiting} requests wait for the service agent already; try again later")
         self._waiting += 1
         try:
             return await self._ask(Http(0, method, target, headers, body, client=client))

@@ -61,9 +61,9 @@ class SignIns:
     @property
     def unknown_since_s(self) -> float | None:
         """Since when (wall clock, seconds since 1970) the store could not be read, once that is longer than
-        `ui.sign_ins_unread_max`: its sign-ins don't count here then, for they may have ended elsewhere."""
+        `ui.session_stale_max`: its sign-ins don't count here then, for they may have ended elsewhere."""
         since = self._unread_since_s
-        return None if since is None or self._now_s() - since <= self._limits.sign_ins_unread_max_s else since
+        return None if since is None or self._now_s() - since <= self._limits.session_stale_max_s else since
 
     def known(self, token: str) -> SignIn | None:
         """The sign-in of a cookie's token, from memory. None: it has ended, or nobody used it here lately."""
@@ -101,7 +101,7 @@ class SignIns:
         return None if hash in self._ended else found
 
     async def begin(self, key: ApiKey) -> str:
-        """The token of a new sign-in. When the store does not take it within `ui.sign_in_timeout`, it holds on this node
+        """The token of a new sign-in. When the store does not take it within `session_store_timeout_s`, it holds on this node
         only."""
         now_s = self._now_s()
         token = _new_token()
@@ -110,9 +110,9 @@ class SignIns:
             expires_at = min(expires_at, key.expires_at)
         sign_in = SignIn(token_hash(token), key.key_id, round(now_s * 1e6), expires_at)
         try:
-            async with asyncio.timeout(self._limits.sign_in_timeout_s):
+            async with asyncio.timeout(self._limits.session_store_timeout_s):
                 # By the store's clock: a node whose own is wrong shall not end anybody's.
-                await self._store.put_sign_in(sign_in, await self._store.now(), self._limits.sign_ins_per_key_max)
+                await self._store.put_sign_in(sign_in, await self._store.now(), self._limits.sessions_per_key_max)
         except (StoreError, TimeoutError) as error:
             _log.warning("sign-in not stored; it holds on this node only", key=key.key_id, error=str(error))
             # Another token: what became of the first one isn't known, and nobody has it.
@@ -135,8 +135,8 @@ class SignIns:
             self._local[hash] = self._local[hash]._replace(seen_at=now_us)
 
     async def end(self, token: str) -> bool:
-        """Ends a sign-in, here at once. False when the store has not answered within `ui.sign_in_timeout` that it is deleted:
-        other nodes may take it until then; `refresh` goes on trying."""
+        """Ends a session, on this node at once. False if the store has not confirmed the deletion within
+        `session_store_timeout_s`: other nodes may accept the session until then, and `refresh` keeps trying."""
         hash = token_hash(token)
         self._cached.pop(hash, None)
         self._touched.pop(hash, None)
@@ -144,7 +144,7 @@ class SignIns:
             return True
         self._ended[hash] = False
         try:
-            async with asyncio.timeout(self._limits.sign_in_timeout_s):
+            async with asyncio.timeout(self._limits.session_store_timeout_s):
                 await self._store.delete_sign_in(hash)
         except (StoreError, TimeoutError) as error:
             _log.warning("sign-out not stored yet; it holds on this node only", error=str(error))
@@ -204,7 +204,7 @@ class SignIns:
         found: dict[str, SignIn] = {}
         failure: Unavailable | None = Unavailable("the server is stopping")
         try:
-            async with asyncio.timeout(self._limits.sign_in_timeout_s):
+            async with asyncio.timeout(self._limits.session_store_timeout_s):
                 rows = await self._store.sign_ins(list(wanted))
             found = {each.token_hash: each for each in rows if each.token_hash not in self._ended}
             failure = None
@@ -222,7 +222,7 @@ class SignIns:
         now_s = self._now_s()
         for sign_in in found:
             self._cached[sign_in.token_hash] = _Cached(sign_in, now_s)
-        for hash in _keep(self._cached, self._limits.sign_ins_cached_max):
+        for hash in _keep(self._cached, self._limits.sessions_cached_max):
             self._touched.pop(hash, None)
 
     def _forget_ended(self) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from tocsin.cluster.limits import ClusterLimits
 from tocsin.config import Settings
 from tocsin.model.errors import ConfigError
 from tocsin.server.sockets import bind, url_of
@@ -70,9 +71,16 @@ class _Worker:
 class Parent:
     """Starts the workers, starts those anew that die, ends all in order on SIGTERM, and rolls over them on SIGHUP."""
 
-    def __init__(self, settings: Settings, command: list[str], listener: socket.socket, url: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        command: list[str],
+        listener: socket.socket,
+        url: str,
+        limits: ClusterLimits | None = None,
+    ) -> None:
         self._settings = settings
-        self._limits = settings.cluster_limits()
+        self._limits = limits or settings.cluster_limits()
         self._command = command
         self._listener = listener
         self._url = url
@@ -132,7 +140,7 @@ class Parent:
 
     async def _keep(self, worker: _Worker) -> None:
         """Fills the place again and again; after who did not get ready, with ever longer pauses."""
-        first_us = pause_us = self._limits.worker_pause_us
+        first_us = pause_us = self._limits.worker_restart_backoff_us
         while worker.wanted and not self._stop.is_set():
             answered = worker.started.is_set()
             ended = await self._fill(worker)
@@ -154,7 +162,7 @@ class Parent:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause_us / 1e6):
                         await self._stop.wait()
-                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_pause_max_us))
+                pause_us = min(2 * pause_us, max(first_us, self._limits.worker_restart_backoff_max_us))
 
     async def _fill(self, worker: _Worker) -> _Ended:
         """Runs a process in the place, until it ends."""

@@ -27,7 +27,7 @@ LIMITS = BusLimits(
     nats_reconnect_initial_us=10_000,
     nats_reconnect_max_us=100_000,
     nats_ping_interval_us=1_000_000,
-    nats_tick_us=20_000,
+    nats_check_interval_us=20_000,
 )
 TENANT = "018f0000-0000-7000-8000-0000000000aa"
 TIMEOUT_US = 60_000_000

@@ -44,7 +44,7 @@ class SendingConformance(BusSuite):
         await bus.publish([])
 
     async def test_beyond_the_limit_a_message_is_not_taken(self, tmp_path: Path, notes: Notes) -> None:
-        bus = self.limited(tmp_path, notes, waiting_max=5)
+        bus = self.limited(tmp_path, notes, queue_max=5)
         handling = Handling(notes)
         handling.gate.clear()
         bus.subscribe("one", ["Happened"], handling)

@@ -177,7 +177,7 @@ class DuplicateConformance(BusSuite):
         assert handling.handled == [sent, following]
 
     async def test_what_is_remembered_is_bounded(self, tmp_path: Path, notes: Notes) -> None:
-        bus = self.limited(tmp_path, notes, ids_remembered_max=10)
+        bus = self.limited(tmp_path, notes, deduplication_ids_max=10)
         handling = Handling(notes)
         bus.subscribe("one", ["Happened"], handling)
         await bus.start()

@@ -117,7 +117,7 @@ class RequestConformance(BusSuite):
         assert responding.batches == []
 
     async def test_waiting_commands_are_bounded(self, tmp_path: Path, notes: Notes) -> None:
-        bus = self.limited(tmp_path, notes, requests_waiting_max=3)
+        bus = self.limited(tmp_path, notes, pending_requests_max=3)
         responding = Responding(notes)
         responding.gate.clear()
         bus.respond("answering", ["Do"], responding)

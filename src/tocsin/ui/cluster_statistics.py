@@ -125,16 +125,16 @@ class ClusterStatistics:
     @property
     def span_us(self) -> int:
         """How far back is shown."""
-        return round(self._limits.figures_bucket_s * 1e6) * self._limits.figures_buckets
+        return round(self._limits.chart_interval_s * 1e6) * self._limits.chart_points
 
     # ------------------------------------------------------------------ asking
 
     async def refresh(self) -> None:
-        """Asks the other nodes, unless that was done within `ui.figures_ask_interval`; whoever comes meanwhile waits for the
+        """Asks the other nodes, unless that was done within `statistics_interval_s`; whoever comes meanwhile waits for the
         same answers. Doesn't raise: what could not be asked is a gap."""
         if self._asking is None or self._asking.done():
             now_s = asyncio.get_running_loop().time()
-            if self._asked_at_s is not None and now_s - self._asked_at_s < self._limits.figures_ask_interval_s:
+            if self._asked_at_s is not None and now_s - self._asked_at_s < self._limits.statistics_interval_s:
                 return
             self._asked_at_s = now_s
             self._asking = asyncio.ensure_future(self._ask_all())
@@ -176,8 +176,8 @@ class ClusterStatistics:
                 if told is None:
                     part.why = "runs a release that tells no statistics"
                     return
-                if told.width_us != round(self._limits.figures_bucket_s * 1e6):
-                    part.why = f"counts in points of {told.width_us / 1e6:g} s, unlike this node (ui.figures_bucket)"
+                if told.width_us != round(self._limits.chart_interval_s * 1e6):
+                    part.why = f"counts in points of {told.width_us / 1e6:g} s, unlike this node (ui.chart_interval)"
                     return
                 self._take(part, told)
                 more = told.more
@@ -200,7 +200,7 @@ class ClusterStatistics:
         into = self._merged.get(bucket.begins_us)
         if into is None:
             into = self._merged[bucket.begins_us] = Bucket(bucket.begins_us)
-        into.add(bucket, self._limits.figures_destinations_max)
+        into.add(bucket, self._limits.chart_destinations_max)
 
     def _merge_own(self) -> None:
         for bucket in self._statistics.buckets:
@@ -217,7 +217,7 @@ class ClusterStatistics:
             if part.ended_us is not None and part.ended_us < before_us:
                 del self._parts[incarnation]
         ended = sorted((part.ended_us, key) for key, part in self._parts.items() if part.ended_us is not None)
-        for ended_us, key in ended[: max(0, len(ended) - self._limits.figures_ended_nodes_max)]:
+        for ended_us, key in ended[: max(0, len(ended) - self._limits.ended_nodes_max)]:
             from_us = self._parts.pop(key).heard_us
             if self._left is not None:
                 from_us = None if None in (from_us, self._left.from_us) else min(from_us or 0, self._left.from_us or 0)
@@ -290,7 +290,7 @@ class ClusterStatistics:
         for bucket in others:
             into = Bucket(bucket.begins_us)
             if bucket.begins_us in sums:
-                into.add(sums[bucket.begins_us], self._limits.figures_destinations_max)
-            into.add(bucket, self._limits.figures_destinations_max)
+                into.add(sums[bucket.begins_us], self._limits.chart_destinations_max)
+            into.add(bucket, self._limits.chart_destinations_max)
             sums[bucket.begins_us] = into
         return list(sums.values())

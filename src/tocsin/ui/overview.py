@@ -65,7 +65,7 @@ class OverviewHandlers:
         self._cluster_statistics = cluster_statistics
         self._streams = streams
         self._agent = agent
-        self._width_s = limits.figures_bucket_s
+        self._width_s = limits.chart_interval_s
         self._round = -1
         self._news: dict[str | None, dict[str, Any]] = {}
         self._series: dict[str | None, tuple[object, bytes]] = {}

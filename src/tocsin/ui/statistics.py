@@ -187,8 +187,8 @@ class Statistics:
     def __init__(self, limits: UiLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
         self._limits = limits
         self._gauges = gauges
-        self._width_us = round(limits.figures_bucket_s * 1e6)
-        self.buckets: deque[Bucket] = deque(maxlen=limits.figures_buckets)
+        self._width_us = round(limits.chart_interval_s * 1e6)
+        self.buckets: deque[Bucket] = deque(maxlen=limits.chart_points)
         self.present = Bucket(now_us - now_us % self._width_us)
         self.since_us = now_us
         self.pulses: dict[str, Pulse] = {}
@@ -196,7 +196,7 @@ class Statistics:
     @property
     def width_s(self) -> float:
         """Seconds of a bucket."""
-        return self._limits.figures_bucket_s
+        return self._limits.chart_interval_s
 
     def pulse(self, namespace: str) -> Pulse:
         """The namespace's pulse as it is now. To be asked for before what is shown together with it: what changes in
@@ -213,9 +213,9 @@ class Statistics:
 
     def report(self, after_us: int) -> StatisticsReport:
         """What another node is told: buckets that began after an instant, the earliest first, up to about
-        `ui.figures_message_bytes` of them."""
+        `ui.statistics_message_bytes` of them."""
         points: list[bytes] = []
-        size, most = 0, self._limits.figures_message_bytes
+        size, most = 0, self._limits.statistics_message_bytes
         wanted = [bucket for bucket in self.buckets if bucket.begins_us > after_us]
         for bucket in wanted:
             points.append(pack(bucket))
@@ -272,7 +272,7 @@ class Statistics:
 
     def note_failure(self, known: dict[str, Failing], destination: str, error: str, *, gave_up: bool) -> None:
         """Counts a call that went wrong under its destination."""
-        failing = of_destination(known, destination, self._limits.figures_destinations_max)
+        failing = of_destination(known, destination, self._limits.chart_destinations_max)
         failing.failures += 1
         failing.gave_up += gave_up
         failing.last_error = error[:_ERROR_CHARS_MAX]

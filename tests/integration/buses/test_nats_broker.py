@@ -264,7 +264,7 @@ async def test_after_a_crash_between_new_and_old_consumer_the_furthest_counts(
 
 
 async def test_more_than_may_be_in_hand_arrives_in_portions(shared_nats: NatsServer, notes: Notes, prefix: str) -> None:
-    bus = make_bus(shared_nats, notes, prefix, nats_in_hand_max=20, nats_fetch_max=7)
+    bus = make_bus(shared_nats, notes, prefix, nats_ack_pending_max=20, nats_fetch_max=7)
     handling = Handling(notes)
     handling.act = handling.keep
     bus.subscribe("one", ["Happened"], handling)

@@ -189,7 +189,7 @@ async def test_a_huge_body_is_not_read(status: int, framing: bytes, receive: Any
 
     receiver = await receive(script)
     outcome = (await client.call(receiver.url)).outcome
-    assert outcome == Response(status, b"x" * CallbackLimits().body_bytes_max, truncated=True)
+    assert outcome == Response(status, b"x" * CallbackLimits().response_body_bytes_max, truncated=True)
     await receiver.closed.wait()
     # What fits into the sockets' buffers is out of our hands.
     assert sent_bytes < 50_000_000

@@ -267,7 +267,7 @@ async def test_nothing_is_kept_of_destinations_without_connections(receive: Any,
             raise OSError("no such luck")
         return ["127.0.0.1"]
 
-    limits = CallbackLimits(dns_names_cached_max=10, targets_cached_max=10, answers_remembered_max=10)
+    limits = CallbackLimits(dns_names_cached_max=10, targets_cached_max=10, response_cache_entries_max=10)
     client = client_with(lookup=lookup, limits=limits)
     receiver = await receive(_echo_the_path)
     for n in range(200):

@@ -62,7 +62,7 @@ async def test_headers_are_bounded_in_number(receive: Any, client_with: Any) -> 
     receiver = await receive(
         answer_with(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n" + b"x: 1\r\n" * 50 + b"retry-after: 1\r\n\r\n")
     )
-    client = client_with(limits=CallbackLimits(answer_headers_max=3))
+    client = client_with(limits=CallbackLimits(response_headers_max=3))
     assert (await send(client, receiver.url)).outcome == Reply(
         200, (("content-length", "0"), *[("x", "1")] * 2), b"", False
     )
@@ -90,7 +90,7 @@ async def test_a_huge_body_is_cut_and_not_read(framing: bytes, receive: Any, cli
     receiver = await receive(script)
     outcome = (await send(client, receiver.url, "GET")).outcome
     assert isinstance(outcome, Reply)
-    assert (outcome.truncated, outcome.body) == (True, b"x" * CallbackLimits().body_bytes_max)
+    assert (outcome.truncated, outcome.body) == (True, b"x" * CallbackLimits().response_body_bytes_max)
     await receiver.closed.wait()
     # What fits into the sockets' buffers is out of our hands.
     assert sent_bytes < 50_000_000

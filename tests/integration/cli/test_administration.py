@@ -153,6 +153,17 @@ class TestConfig:
         assert "Warning: TOCSIN_PROT" in tocsin("config", "check").err
 
     @pytest.mark.parametrize(
+        ("flag", "said"),
+        [
+            ("--egress-allow", "--egress-allow is not a flag; set TOCSIN_EGRESS_ALLOW, or egress.allow in the file"),
+            ("--shun", "--shun is not a flag; TOCSIN_SHUN is no longer a setting but a constant, 1m"),
+        ],
+    )
+    def test_serve_refuses_a_flag_of_a_setting_without_one(self, tocsin, flag, said):
+        ran = tocsin("serve", flag, "1")
+        assert (ran.code, said in ran.err) == (2, True)
+
+    @pytest.mark.parametrize(
         ("content", "said"),
         [
             ('[egress]\nallow = ["10.0.0.0/99"]\n', "egress.allow (c.toml, line 2)"),

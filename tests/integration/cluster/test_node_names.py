@@ -13,7 +13,7 @@ from tests.support.command import command
 from tests.support.server import ServerProcess
 
 #: Soon enough for a test, and long enough for a machine with much else to do.
-TIMES = {"TOCSIN_MEMBER_TIMEOUT": "3s", "TOCSIN_NODE_LEASE": "2s", "TOCSIN_NAME_WARNING_INTERVAL": "1h"}
+TIMES = {"TOCSIN_MEMBER_TIMEOUT": "3s", "TOCSIN_NODE_LEASE": "2s", "TOCSIN_DUPLICATE_NAME_WARNING_INTERVAL": "1h"}
 
 
 def named(folder: Path, place: str, name: str, store: str) -> ServerProcess:

@@ -55,5 +55,5 @@ async def test_make_goes_on_without_node_and_says_what_is_missing(tmp_path: Path
         subprocess.run, [make, "-C", str(checkout), "pages"], env={"PATH": str(tools)}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "Node.js 20 or newer with npm is not here" in done.stderr
-    assert "API and engine run all the same" in done.stderr
+    assert "Node.js 20 or newer with npm was not found" in done.stderr
+    assert "The API and the engine work without them" in done.stderr

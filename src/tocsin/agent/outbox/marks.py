@@ -102,12 +102,12 @@ class Marks:
                 if self._closing:
                     return
                 await self._alarm.wait()
-                await self._pause(limits.outbox_mark_interval_us)
+                await self._pause(limits.outbox_acknowledge_interval_us)
                 continue
             try:
                 await self._write()
                 failures = 0
-                await self._pause(limits.outbox_mark_interval_us)
+                await self._pause(limits.outbox_acknowledge_interval_us)
             except Exception as error:  # noqa: BLE001 -- whatever fails now has to be tried again
                 failures += 1
                 self._observe(AgentStepFailed("outbox mark", f"{type(error).__name__}: {error}"))

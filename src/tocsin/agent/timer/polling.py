@@ -129,7 +129,7 @@ class PollingTimers:
             self._next_at = now_us
         elif not more:
             await self._look_ahead(now_us)
-        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_gather_us
+        poll_us, gather_us = self._clock.boottime_us() - self._polled_at, limits.polling_batch_delay_us
         # After a quiet time the first one due should not wait long; amid many, the table should rest.
         self._rest_us = max(gather_us, min(_REST * poll_us, 10 * gather_us)) if entries else gather_us
         self._observe(DuePolled(len(entries), poll_us))

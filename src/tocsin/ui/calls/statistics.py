@@ -56,7 +56,7 @@ class CallStatistics:
         found = pulses.get(tenant_id)
         if found is None:
             found = pulses[tenant_id] = Pulse()
-            if len(pulses) > self._limits.tenant_pulses_max:
+            if len(pulses) > self._limits.tenant_change_counters_max:
                 pulses.popitem(last=False)
         else:
             pulses.move_to_end(tenant_id)
@@ -86,7 +86,7 @@ class CallStatistics:
         if event.status == CallStatus.FAILED:
             bucket.failed += 1
             if destination is not None:
-                most = self._limits.figures_destinations_max
+                most = self._limits.chart_destinations_max
                 of_destination(bucket.destinations, destination, most).gave_up += 1
 
     def _begun(self, event: events.ExecutionBegun) -> None:

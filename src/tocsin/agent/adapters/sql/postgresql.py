@@ -102,7 +102,7 @@ class PostgresqlDatabase:
         """Locks, migrates, begins a term."""
         engine = create_async_engine(
             self._url,
-            pool_size=self._settings.pool_max,
+            pool_size=self._settings.connections_max,
             max_overflow=0,
             pool_timeout=self._settings.pool_timeout_s,
             connect_args={
@@ -113,7 +113,7 @@ class PostgresqlDatabase:
                     "application_name": "tocsin agent",
                     "statement_timeout": str(self._settings.statement_timeout_ms),
                     "lock_timeout": str(self._settings.lock_timeout_ms),
-                    "idle_in_transaction_session_timeout": str(self._settings.transaction_idle_ms),
+                    "idle_in_transaction_session_timeout": str(self._settings.idle_transaction_timeout_ms),
                     # A plan that was made when the tables were still empty would be kept while they fill.
                     "plan_cache_mode": "force_custom_plan",
                     "jit": "off",
@@ -212,7 +212,7 @@ class PostgresqlDatabase:
             try:
                 return await once()
             except DATABASE_ERRORS as error:
-                if sqlstate(error) in POSTGRESQL_RETRIED and conflicts < self._settings.conflicts_max:
+                if sqlstate(error) in POSTGRESQL_RETRIED and conflicts < self._settings.conflict_retries_max:
                     conflicts += 1
                     await asyncio.sleep(random.uniform(0, _CONFLICT_PAUSE_S * conflicts))
                 elif postgresql_lost(error) and not losses:

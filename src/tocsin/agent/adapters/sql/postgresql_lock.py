@@ -152,12 +152,12 @@ class LeaderLock:
     async def _wait_for_lock(
         self, connection: Any, deadline_s: float, standing_by: Callable[[str], None] | None
     ) -> None:
-        settings, watch, told = self._settings, Watch(self._settings.lock_check_s), None
+        settings, watch, told = self._settings, Watch(self._settings.leader_renew_interval_s), None
         look_at_s = -math.inf
         while not await connection.fetchval(_TRY, LOCK_KEY):
             now_s = time.monotonic()
             if now_s >= look_at_s or now_s >= deadline_s:
-                look_at_s = now_s + settings.lock_check_s
+                look_at_s = now_s + settings.leader_renew_interval_s
                 holder = await self._holder(connection)
                 if now_s >= deadline_s:
                     raise StoreLocked(
@@ -166,9 +166,9 @@ class LeaderLock:
                 if standing_by is not None and holder.pid and str(holder) != told:
                     told = str(holder)
                     standing_by(holder.node or holder.place)
-                if watch.still_s(holder) >= settings.lock_lease_s:
+                if watch.still_s(holder) >= settings.leader_lease_s:
                     await connection.execute(_END_HOLDER, LOCK_KEY, holder.pid)
-            await asyncio.sleep(settings.lock_retry_s)
+            await asyncio.sleep(settings.leader_retry_interval_s)
 
     async def _holder(self, connection: Any) -> Holder:
         found = await connection.fetchrow(_HOLDER, LOCK_KEY)
@@ -230,7 +230,7 @@ class LeaderLock:
             if await self._beat():
                 with contextlib.suppress(TimeoutError):
                     # Not `wait_for`, which forgets that it was cancelled when the session ends in the same moment.
-                    async with asyncio.timeout(self._settings.lock_check_s):
+                    async with asyncio.timeout(self._settings.leader_renew_interval_s):
                         await self._session_ended.wait()
                 continue
             self._drop()
@@ -238,7 +238,7 @@ class LeaderLock:
                 await self._take_again()
             except Exception as error:  # noqa: BLE001 -- whatever it is, who asks is told, and the next try may succeed
                 self._trouble = f"({error})"
-                await asyncio.sleep(self._settings.lock_retry_s)
+                await asyncio.sleep(self._settings.leader_retry_interval_s)
 
     async def _beat(self) -> bool:
         """Whether the session lives."""
