@@ -1,4 +1,4 @@
-"""The end-to-end ledger check of `tests.crash.end_to_end`, with few timers."""
+"""The end-to-end ledger check of `tests.crash.ledger_check`, with few timers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.end_to_end import Plan, check
+from tests.crash.ledger_check import Plan, check
 
 TIMERS = 6_000
 

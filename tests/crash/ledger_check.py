@@ -1,7 +1,7 @@
 """End-to-end ledger check: creates very many timers through any node of a cluster, updates 30 % and deletes 10 % of them
 while they fire and nodes join and leave, and finally accounts for each timer.
 
-    python -m tests.crash.end_to_end --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
+    python -m tests.crash.ledger_check --timers 1000000 [--seconds 500] [--database postgresql] [--sessions]
 
 One node is killed and started again, one is restarted gracefully, a fourth joins and leaves, and another is killed, all while
 timers are created, changed and fired. With `--sessions` there are two nodes instead, and the database ends one of their
@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.crash.end_to_end_ledger import Report, WriteLog
-from tests.crash.end_to_end_receiver import CALL
+from tests.crash.ledger_check_receiver import CALL
+from tests.crash.ledger_check_report import Report, WriteLog
 from tests.support.cluster import AnyNode, balanced, node, now_us, running, shared_by
 from tests.support.mysql import MysqlServer
 from tests.support.postgresql import PostgresServer
@@ -174,7 +174,7 @@ class _Writers:
 async def _receiver(path: Path) -> AsyncIterator[str]:
     """Starts the receiver process, which logs calls to the file; yields its URL."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.crash.end_to_end_receiver", str(path),
+        sys.executable, "-m", "tests.crash.ledger_check_receiver", str(path),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None

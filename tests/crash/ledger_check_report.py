@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.crash.end_to_end_receiver import CALL
 from tests.crash.ledger import Change, Ledger, Receipt
+from tests.crash.ledger_check_receiver import CALL
 
 _CHANGE = struct.Struct("<IIBqqq")
 _DELETES, _ACKNOWLEDGED, _REFUSED = 1, 2, 4
