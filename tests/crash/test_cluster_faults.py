@@ -45,7 +45,7 @@ async def test_a_killed_node_is_replaced_by_the_others(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "still_s"), [("postgresql", 20), ("mysql", 9)])
-async def test_frozen_node_does_no_harm_after_it_resumes(
+async def test_a_resumed_frozen_node_does_no_harm(
     tmp_path: Path, database: str, still_s: float, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
@@ -75,7 +75,7 @@ async def test_frozen_node_does_no_harm_after_it_resumes(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", DATABASES)
-async def test_database_restart_under_load_loses_nothing(
+async def test_a_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     server, url = await own_database(request, database)

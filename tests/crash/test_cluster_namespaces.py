@@ -14,7 +14,7 @@ from tocsin.model.instants import format_instant, parse_instant
 LEASE_US = EngineLimits().namespaces_lease_us
 
 
-async def test_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_path: Path, postgresql_url: str) -> None:
+async def test_a_node_frozen_during_a_pause_fires_nothing_of_the_namespace(tmp_path: Path, postgresql_url: str) -> None:
     fired: list[int] = []
 
     def answer(body: dict[str, object], _: dict[str, str]) -> tuple[int, bytes]:

@@ -80,7 +80,7 @@ async def _comes_back(run: Run) -> None:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("database", "peers"), [("postgresql", True), ("mysql", False)])
-async def test_node_without_the_database_is_replaced_and_rejoins(
+async def test_a_node_cut_off_from_the_database_is_replaced_and_returns(
     tmp_path: Path, database: str, peers: bool, request: pytest.FixtureRequest
 ) -> None:
     async with _connected(tmp_path, await new_database(request, database)) as (run, network):
@@ -104,7 +104,7 @@ async def test_node_without_the_database_is_replaced_and_rejoins(
 
 
 @pytest.mark.timeout(400)
-async def test_nodes_cut_off_from_each_other_keep_their_shards(tmp_path: Path, postgresql_url: str) -> None:
+async def test_partitioned_nodes_keep_their_shards(tmp_path: Path, postgresql_url: str) -> None:
     async with _connected(tmp_path, postgresql_url) as (run, network):
         before = await owners(run.servers[0])
         run.fault()

@@ -12,7 +12,7 @@ TIMERS = 6_000
 
 
 @pytest.mark.timeout(400)
-async def test_every_timer_is_accounted_for_end_to_end(tmp_path: Path, postgresql_url: str) -> None:
+async def test_every_timer_is_accounted_for(tmp_path: Path, postgresql_url: str) -> None:
     report = await check(Plan(TIMERS, 30, 20_260, print), tmp_path, postgresql_url)
     print("\n".join(report.lines()))
     assert report.passed
