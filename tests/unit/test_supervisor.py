@@ -266,8 +266,8 @@ async def test_node_with_a_wrong_clock_hands_its_shards_over_until_it_is_right()
     await node.seconds(2, alive=(OTHER,))
     assert node.owned == share
     assert not node.supervisor.clock_distrusted
-    told = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
-    assert told == ["ClockDistrusted", "ClockTrusted"]
+    reported = [type(event).__name__ for event in node.events if isinstance(event, ClockDistrusted | ClockTrusted)]
+    assert reported == ["ClockDistrusted", "ClockTrusted"]
     await node.supervisor.kill()
 
 

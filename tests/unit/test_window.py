@@ -41,7 +41,7 @@ class Bench:
         self.store = MemoryStore()
         epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
         self.window = Window(0, epoch, OWNER)
-        self.heard: list[Any] = []
+        self.answers: list[Any] = []
         self.load()
 
     def load(self) -> None:
@@ -51,7 +51,7 @@ class Bench:
             self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.heard.append)
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answers.append)
         self.window.accept(op)
         return op
 
@@ -113,9 +113,9 @@ def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench.ring()
     bench.ring()
     bench.finish()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.heard.append))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answers.append))
     bench.commit(bench.assemble())
-    assert isinstance(bench.heard[-1], TimerNotPending)
+    assert isinstance(bench.answers[-1], TimerNotPending)
     assert UUID not in bench.stored()
     assert OTHER in bench.stored()
 
@@ -234,10 +234,10 @@ def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> N
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.heard.append))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answers.append))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
-    refused, written = bench.heard
+    refused, written = bench.answers
     assert isinstance(refused, TimerNotPending)
     assert isinstance(written, Row)
     assert bench.stored()[UUID].record == record
@@ -250,7 +250,7 @@ def test_write_that_cannot_be_encoded_is_refused_alone() -> None:
     op.timer.url = "http://h/\ud800"
     bench.create(20, OTHER)
     bench.commit(bench.assemble())
-    refused, written = bench.heard
+    refused, written = bench.answers
     assert isinstance(refused, DefiniteFailure)
     assert isinstance(written, Row)
     assert bench.stored().keys() == {OTHER}
@@ -308,7 +308,7 @@ def keyed(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
     op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
-    op.reply = bench.heard.append
+    op.reply = bench.answers.append
     bench.window.accept(op)
     return op
 
@@ -328,7 +328,7 @@ def test_idempotency_key_outlives_its_timer_by_a_day_in_a_slim_record() -> None:
     assert (bytes(timer.payload), timer.headers) == (b"null", None)
     keyed(bench, "k")
     bench.commit(bench.assemble())
-    answer = bench.heard[-1]
+    answer = bench.answers[-1]
     assert isinstance(answer, ExistingRow)
     assert (answer.outcome, answer.timer.status) == (Outcome.REPLAYED, Status.COMPLETED)
     assert UUID not in bench.stored()
@@ -341,7 +341,7 @@ def test_two_creates_with_one_key_in_one_batch_write_once() -> None:
     keyed(bench, "k", body="other")
     keyed(bench, "l", on_conflict=OnConflict.REJECT)
     bench.commit(bench.assemble())
-    made, again, other, rejected = bench.heard
+    made, again, other, rejected = bench.answers
     assert (type(made), made.key) == (Row, (10, UUID))
     assert (again.outcome, again.key, again.timer.firing) == (Outcome.REPLAYED, (10, UUID), first.timer.firing)
     assert isinstance(other, IdempotencyConflict)
@@ -369,7 +369,7 @@ def test_create_that_keeps_a_timer_in_flight_does_not_supersede_its_result() -> 
     # The result arrives while the create may still replace the timer.
     assert not bench.finish()
     bench.commit(batch)
-    assert (bench.heard[-1].outcome, bench.heard[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)
+    assert (bench.answers[-1].outcome, bench.answers[-1].timer.status) == (Outcome.REPLAYED, Status.PENDING)
     assert UUID in bench.window.finished
     bench.commit(bench.assemble(exact_after=0))
     assert not bench.stored()
@@ -382,8 +382,8 @@ def test_undecodable_record_is_overwritten_only_by_a_replacing_create() -> None:
     for on_conflict in (OnConflict.KEEP, OnConflict.REJECT):
         keyed(bench, "k", on_conflict=on_conflict)
         bench.commit(bench.assemble())
-        assert isinstance(bench.heard[-1], TimerExists)
-        assert "can't be read" in str(bench.heard[-1])
+        assert isinstance(bench.answers[-1], TimerExists)
+        assert "can't be read" in str(bench.answers[-1])
     keyed(bench, "k")
     bench.commit(bench.assemble())
     assert decode_record(bench.stored()[UUID].record).keys == (CreateKey("k", "b"),)
@@ -395,5 +395,5 @@ def test_create_with_a_key_does_not_replace_a_newer_releases_record() -> None:
     bench.store._shards[0].upsert([row])
     keyed(bench, "k")
     bench.commit(bench.assemble())
-    assert isinstance(bench.heard[-1], ClusterUpgrading)
+    assert isinstance(bench.answers[-1], ClusterUpgrading)
     assert bench.stored()[UUID] == row
